@@ -1,0 +1,40 @@
+/*
+ * analysis.h - the contract of analyses: read records, say something
+ *
+ * An analysis sees records only (an SQLite file with the schema of emu/core/schema.md), so it works
+ * the same on a simulated run, a replay, and on captures that someone else made. It answers with
+ * named tables; the caller prints them as text, JSON or CSV. Column names carry units.
+ */
+#ifndef GRADWIRE_ANALYSIS_H
+#define GRADWIRE_ANALYSIS_H
+
+#include <gradwire/param.h>
+
+struct sqlite3;
+
+enum gw_cell_kind { GW_CELL_NULL, GW_CELL_INT, GW_CELL_REAL, GW_CELL_TEXT };
+
+struct gw_cell {
+    enum gw_cell_kind kind;
+    int64_t     i;
+    double      r;
+    const char *t;               /* copied by the table                                        */
+};
+
+struct gw_table;                 /* host-owned */
+
+struct gw_analysis {
+    const struct gw_host *host;
+    struct sqlite3 *db;          /* opened read-only                                           */
+    const void     *conf;
+    bool            complete;    /* false: the run was cut off                                 */
+    void           *out;         /* opaque                                                     */
+};
+
+struct gw_analysis_ops {
+    size_t conf_bytes;
+    enum gw_status (*run)(struct gw_analysis *a, struct gw_error *err);
+    void (*spare[8])(void);
+};
+
+#endif

@@ -1,0 +1,90 @@
+/*
+ * packet.h - the packet: 64 public bytes and 32 that belong to the transport
+ *
+ * A packet is never a byte string: real headers are made only when it is captured or leaves the
+ * machine. len_bytes is the Ethernet frame without FCS, what queue disciplines, tc counters and
+ * captures count. Packets come from the network's slab; plugins never allocate or free memory for
+ * them but ask the host (gw_host.pkt_alloc, gw_host.pkt_free).
+ */
+#ifndef GRADWIRE_PACKET_H
+#define GRADWIRE_PACKET_H
+
+#include <gradwire/base.h>
+
+enum gw_ecn { GW_ECN_NOT_ECT = 0, GW_ECN_ECT1 = 1, GW_ECN_ECT0 = 2, GW_ECN_CE = 3 };
+
+enum gw_pkt_flag {
+    GW_PKT_REVERSE = 1,      /* travels from the flow's receiver to its sender (an ACK)        */
+    GW_PKT_TRIMMED = 2,      /* payload cut off by a queue; orig_len_bytes has the old length  */
+    GW_PKT_FRAME   = 4,      /* a numbered test frame of `traffic: frames`; no transport       */
+    GW_PKT_CORRUPT = 8,      /* a bit was flipped on the way; receivers discard it             */
+    GW_PKT_RETRANS = 16,     /* a retransmission, for the books                                */
+};
+
+struct gw_pkt {
+    struct gw_pkt *next;           /* queue link, used by whoever holds the packet             */
+    uint64_t       stamp_ps;       /* when it entered the queue; in flight: when it arrives    */
+    uint32_t       len_bytes;      /* Ethernet frame without FCS                               */
+    uint32_t       orig_len_bytes; /* length before trimming, else 0                           */
+    uint32_t       flow;           /* flow index in the network                                */
+    uint32_t       src, dst;       /* node indices of the two hosts                            */
+    uint32_t       hash;           /* entropy for ECMP; set by the host from the flow          */
+    uint32_t       in_port;        /* port it came in by, for buffer accounting and pauses     */
+    uint32_t       ext;            /* extension index in its own slab, GW_NONE: none           */
+    uint16_t       seg_bytes;      /* super-packet: payload bytes of a segment, else 0         */
+    uint16_t       seg_count;      /* super-packet: number of segments, else 0 or 1            */
+    uint8_t        ecn;            /* enum gw_ecn                                              */
+    uint8_t        dscp;           /* 0..63                                                    */
+    uint8_t        priority;       /* skb->priority's low byte / 802.1p class                  */
+    uint8_t        flags;          /* enum gw_pkt_flag                                         */
+    uint32_t       tag;            /* training tags of the message: layer << 8 | class         */
+    uint64_t       tp[4];          /* the transport's header, its own layout, 32 bytes         */
+};
+_Static_assert(offsetof(struct gw_pkt, tp) == 64, "the public head is one cache line");
+_Static_assert(sizeof(struct gw_pkt) == 96, "bytes per live packet are the lever beyond L2");
+
+/* A plain queue of packets, for qdiscs; zero-initialised is empty. */
+struct gw_pktq {
+    struct gw_pkt *head, *tail;
+    uint32_t       count;
+    uint64_t       bytes;
+};
+
+static inline void gw_pktq_push(struct gw_pktq *q, struct gw_pkt *p)
+{
+    p->next = NULL;
+    if (q->tail)
+        q->tail->next = p;
+    else
+        q->head = p;
+    q->tail = p;
+    q->count++;
+    q->bytes += p->len_bytes;
+}
+
+static inline void gw_pktq_push_head(struct gw_pktq *q, struct gw_pkt *p)
+{
+    p->next = q->head;
+    q->head = p;
+    if (!q->tail)
+        q->tail = p;
+    q->count++;
+    q->bytes += p->len_bytes;
+}
+
+static inline struct gw_pkt *gw_pktq_pop(struct gw_pktq *q)
+{
+    struct gw_pkt *p = q->head;
+
+    if (!p)
+        return NULL;
+    q->head = p->next;
+    if (!q->head)
+        q->tail = NULL;
+    q->count--;
+    q->bytes -= p->len_bytes;
+    p->next = NULL;
+    return p;
+}
+
+#endif

@@ -1,0 +1,179 @@
+/*
+ * transport.h - the contract of transports and congestion controls
+ *
+ * A packet transport moves one byte stream from a source host to a destination host: a *flow* with
+ * a sending half (struct gw_tx, touched only by events of the source host) and a receiving half
+ * (struct gw_rx, only by events of the destination host). Messages are spans of the stream; the
+ * host keeps their borders, the transport sees bytes. Several flows may carry one message
+ * (`streams: 4`): the host splits it.
+ *
+ * A fluid transport (level GW_TP_FLUID) moves whole messages at rates that it shares out over the
+ * links, without packets.
+ *
+ * Ownership: tx_packet() and rx_packet() take the packet and either emit it again (an ACK may reuse
+ * the data packet) or free it with gw_host.pkt_free. Private state is allocated by the host, zeroed.
+ */
+#ifndef GRADWIRE_TRANSPORT_H
+#define GRADWIRE_TRANSPORT_H
+
+#include <gradwire/packet.h>
+#include <gradwire/engine.h>
+#include <gradwire/rng.h>
+#include <gradwire/param.h>
+
+struct gw_tx;
+struct gw_rx;
+
+/* ---- congestion control ------------------------------------------------------------------- */
+
+/* What an ACK brought; times in ps, amounts in bytes. */
+struct gw_cc_ack {
+    uint64_t now_ps;
+    uint64_t acked_bytes;       /* newly cumulatively acked or sacked                          */
+    uint64_t in_flight_bytes;   /* before this ACK                                             */
+    uint64_t rtt_ps;            /* sample of this ACK, 0: none                                 */
+    uint64_t srtt_ps, min_rtt_ps;
+    uint64_t delivered_bytes;   /* since the flow began                                        */
+    uint64_t rate_bps;          /* delivery rate sample, 0: none                               */
+    uint64_t snd_una;           /* after the ACK: stream offset                                */
+    uint64_t snd_nxt;
+    uint32_t acked_pkts;
+    bool     ece;               /* the ACK echoed a congestion mark                            */
+    bool     cwnd_limited;      /* the window, not the application, held the sender back       */
+    bool     app_limited;
+    bool     in_recovery;
+};
+
+struct gw_cc;
+
+struct gw_cc_ops {
+    size_t priv_bytes, conf_bytes;
+    void (*init)(struct gw_cc *cc, uint64_t now_ps);
+    void (*on_ack)(struct gw_cc *cc, const struct gw_cc_ack *ack);
+    /* Loss found by duplicate ACKs/SACK or an ECN echo: once per window. Sets cc->ssthresh_bytes;
+     * the transport itself steers cwnd during recovery and ends it at ssthresh. */
+    void (*on_loss)(struct gw_cc *cc, const struct gw_cc_ack *ack, bool is_ecn);
+    /* Retransmission timeout: sets ssthresh_bytes; the transport sets cwnd to one segment. */
+    void (*on_timeout)(struct gw_cc *cc, const struct gw_cc_ack *ack);
+    void (*on_exit_recovery)(struct gw_cc *cc, uint64_t now_ps);       /* optional            */
+    void (*on_idle_restart)(struct gw_cc *cc, uint64_t idle_ps, uint64_t rto_ps); /* optional */
+    void (*on_undo)(struct gw_cc *cc, uint64_t now_ps);                /* optional            */
+    bool paces;                /* wants pacing_bps kept                                        */
+    bool ecn_capable_syn;
+    void (*spare[8])(void);
+};
+
+struct gw_cc {
+    const struct gw_cc_ops *ops;
+    void    *priv, *conf;
+    uint64_t cwnd_bytes;        /* congestion window                                           */
+    uint64_t ssthresh_bytes;    /* UINT64_MAX: none yet                                        */
+    uint64_t pacing_bps;        /* 0: do not pace                                              */
+    uint32_t mss_bytes;         /* payload of a full segment                                   */
+    uint32_t initial_window;    /* segments                                                    */
+    struct gw_rng rng;
+};
+
+/* ---- packet transports -------------------------------------------------------------------- */
+
+enum gw_tp_level { GW_TP_PACKET, GW_TP_FLUID };
+
+struct gw_flow_stats {          /* written by the transport                                    */
+    uint64_t sent_pkts, sent_bytes;          /* payload, retransmissions included              */
+    uint64_t retrans_pkts, retrans_bytes;
+    uint64_t timeouts, recoveries, spurious;
+    uint64_t acks_in, ce_in;
+};
+
+struct gw_tx {
+    const struct gw_transport_ops *ops;
+    const struct gw_host *host;
+    void    *net;               /* opaque: first argument of host calls                        */
+    const void *conf;
+    void    *priv;              /* tx_bytes                                                    */
+    struct gw_cc cc;            /* ops NULL if the transport has none                          */
+    struct gw_flow_stats stats;
+    uint64_t written_bytes;     /* end of the stream so far; the host moves it, then tx_write  */
+    uint32_t flow, src, dst;    /* indices of the flow and of the two hosts                    */
+    uint32_t comp;              /* component of the source host, for timers                    */
+    uint32_t mtu_bytes;         /* smallest IP MTU of the path                                 */
+    uint8_t  priority, dscp;
+    bool     closing;           /* nothing will be written any more                            */
+};
+
+struct gw_rx {
+    const struct gw_transport_ops *ops;
+    const struct gw_host *host;
+    void    *net;
+    const void *conf;
+    void    *priv;              /* rx_bytes                                                    */
+    uint32_t flow, src, dst;
+    uint32_t comp;              /* component of the destination host                           */
+    uint32_t mtu_bytes;
+};
+
+/* Addresses for real headers; host-written. Multi-byte fields in host order. */
+struct gw_flow_addr {
+    uint32_t src_ip, dst_ip;
+    uint16_t src_port, dst_port;
+};
+
+/* ---- fluid transports --------------------------------------------------------------------- */
+
+struct gw_fluid_flow {          /* one message under way; host-owned                           */
+    uint64_t bytes;
+    uint32_t path_len;
+    const uint32_t *path;       /* directed link indices                                       */
+    uint64_t latency_ps;        /* sum of delays, added by the host after the last bit         */
+    void    *fluid;             /* fluid_flow_bytes of private state, zeroed                   */
+};
+
+struct gw_fluid {
+    const struct gw_transport_ops *ops;
+    const struct gw_host *host;
+    void    *net;
+    const void *conf;
+    void    *priv;              /* fluid_bytes                                                 */
+    uint32_t link_count;        /* directed links                                              */
+    const uint64_t *link_rate_bps;  /* 0: infinitely fast                                      */
+    uint32_t comp;              /* its component: sorts behind all others at equal times       */
+};
+
+/* ---- ops ---------------------------------------------------------------------------------- */
+
+struct gw_transport_ops {
+    enum gw_tp_level level;
+    size_t conf_bytes;
+    size_t tx_bytes, rx_bytes;             /* packet level                                     */
+    size_t fluid_bytes, fluid_flow_bytes;  /* fluid level                                      */
+    uint32_t header_bytes;                 /* L2 to L4 headers of a data packet incl. Ethernet */
+
+    enum gw_status (*tx_init)(struct gw_tx *tx, uint64_t now_ps, struct gw_error *err);
+    enum gw_status (*rx_init)(struct gw_rx *rx, uint64_t now_ps, struct gw_error *err);
+    void (*tx_fini)(struct gw_tx *tx);
+    void (*rx_fini)(struct gw_rx *rx);
+    /* tx->written_bytes has grown (or closing was set). */
+    void (*tx_write)(struct gw_tx *tx, uint64_t now_ps);
+    void (*tx_packet)(struct gw_tx *tx, struct gw_pkt *p, uint64_t now_ps);
+    void (*rx_packet)(struct gw_rx *rx, struct gw_pkt *p, uint64_t now_ps);
+    /* The NIC had no room for this flow when gw_host.nic_room was asked; now it has. */
+    void (*tx_room)(struct gw_tx *tx, uint64_t now_ps);
+    /* Writes the L4 header (with options, checksum field 0) of @p; returns its length, at most
+     * 60, and the IP protocol number. For captures and real networks. */
+    uint32_t (*encode)(const struct gw_pkt *p, const void *ext, const struct gw_flow_addr *a,
+                       uint8_t *buf, uint8_t *ip_proto);
+    /* Bytes that @payload bytes take on the wire as frames without FCS, and how many frames. */
+    uint64_t (*wire_bytes)(const void *conf, uint64_t payload, uint32_t mtu_bytes,
+                           uint64_t *frames);
+    size_t ext_bytes;                      /* of a packet extension, 0: none used              */
+
+    enum gw_status (*fluid_init)(struct gw_fluid *f, struct gw_error *err);
+    void (*fluid_fini)(struct gw_fluid *f);
+    void (*fluid_start)(struct gw_fluid *f, struct gw_fluid_flow *x, uint64_t now_ps);
+    /* Optional, both levels: steady-state skipping. */
+    bool (*freeze)(void *half);
+    void (*skip)(void *half, uint64_t until_ps);
+    void (*spare[8])(void);
+};
+
+#endif
