@@ -1,0 +1,1 @@
+libgwcore_la_SOURCES += emu/core/clock.c

@@ -1,0 +1,2 @@
+unit_SOURCES += tests/unit/test_clock.c
+unit_suites  += suite_clock
