@@ -31,6 +31,8 @@ GW_API struct gw_engine *gw_engine_new(uint64_t seed, double events_per_us, gw_d
 GW_API void gw_engine_free(struct gw_engine *e);
 GW_API void gw_engine_set_clock(struct gw_engine *e, struct gw_clock *c);
 GW_API uint64_t gw_engine_now(const struct gw_engine *e);
+/* Span of the wheel: events later than this lie in the heap. */
+GW_API uint64_t gw_engine_horizon_ps(const struct gw_engine *e);
 GW_API uint64_t gw_engine_events(const struct gw_engine *e);
 /* A packet reaches component @recv at @at_ps; @count is the sender's own. False: out of memory
  * (sticky, gw_engine_run then returns GW_NOMEM). */

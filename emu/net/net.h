@@ -1,0 +1,282 @@
+/*
+ * net.h - the network: ports, switches, hosts, flows, and the programs that run on them
+ *
+ * Private to emu/net and the command. A component of the engine is a node (its index) or, as a
+ * sender only, a directed link (node count + link index). Fluid transports have components behind
+ * all of these.
+ */
+#ifndef GW_NET_NET_H
+#define GW_NET_NET_H
+
+#include "emu/core/engine.h"
+#include "emu/core/registry.h"
+#include "emu/io/capture.h"
+#include "emu/net/graph.h"
+
+struct net;
+struct net_conn;
+
+enum net_route_mode { NET_ECMP, NET_SPRAY, NET_DMOD };
+
+/* ---- ports -------------------------------------------------------------------------------- */
+
+/*
+ * A port runs by arithmetic while its discipline is a plain FIFO that nothing can pause or
+ * reshape: the departure is worked out when the packet is queued, one event a packet-hop. With
+ * any other discipline, or a capture on its end, it runs queued: the discipline holds the packet
+ * and a timer ends each serialisation.
+ */
+enum net_port_mode { PORT_ARITHMETIC, PORT_QUEUED };
+
+enum net_port_flag {              /* kept apart from the port, in one byte an arrival looks at  */
+    PORT_LONG    = 1,             /* in-flight packets stand in the port's FIFO                 */
+    PORT_RX_CAP  = 2,             /* a capture at the far end                                   */
+    PORT_LOG     = 4,             /* packet log                                                 */
+};
+
+struct net_wait {                 /* a packet that has not begun to be serialised               */
+    uint64_t start_ps;
+    uint32_t len_bytes;
+};
+
+struct net_port {
+    uint64_t free_ps;             /* when the transmitter has sent all that it took so far      */
+    uint64_t ps_per_byte;         /* exact, or 0: use gw_tx_ps with the carry                   */
+    uint64_t delay_ps;
+    uint64_t rate_bps;            /* 0: infinitely fast                                         */
+    uint64_t carry;
+    uint32_t id, to, from;        /* directed link, receiving node, sending node                */
+    uint32_t framing_bytes;
+    uint32_t count;               /* packets handed to the engine: the sender's own count       */
+    uint32_t wait_head, wait_count, wait_cap;
+    struct net_wait *wait;        /* ring: who waits, arithmetic mode                           */
+    uint64_t wait_bytes;
+    uint64_t limit_pkts, limit_bytes;
+    uint8_t  mode, flags;
+    bool     busy;                /* queued mode: serialising                                   */
+    bool     is_nic;              /* a host's own: never drops unless the user put a qdisc there*/
+    bool     user_qdisc;
+    /* books */
+    uint64_t sent_pkts, sent_bytes, wire_bytes, busy_ps;
+    uint64_t lost_pkts;           /* by the channel; in drops too                               */
+    uint64_t delivered_bytes;
+    unsigned __int128 wait_sum_ps;
+    uint64_t wait_max_ps, queue_max_bytes, queue_max_pkts;
+    uint64_t duplicated_pkts, fluid_bytes;
+    uint64_t drops[GW_DROP_COUNT];
+    uint64_t sample_bytes, sample_drops, sample_marks;   /* counters at the last sample         */
+    /* cold */
+    struct gw_channel *channel;
+    struct gw_qdisc *qdisc;
+    struct gw_pkt *flight_head, *flight_tail;            /* PORT_LONG                           */
+    struct gw_timer timer;        /* queued: end of serialisation or next_ps; NIC: room again   */
+    struct net_conn *room_head, *room_tail, *serving;    /* flows that wait for room            */
+    uint64_t room_ps, room_low_ps;
+    struct gw_capture *cap_tx, *cap_rx;
+    struct net_log *log;
+    struct net *net;
+};
+
+/* ---- flows -------------------------------------------------------------------------------- */
+
+struct net_share {                /* one message's span of one stream                           */
+    struct net_share *next;
+    struct net_msg   *msg;
+    uint64_t end;                 /* stream offset behind its last byte                         */
+    uint64_t bytes, start_ps;
+    uint64_t id;                  /* of the flow record                                         */
+    uint64_t retrans_bytes, retrans_pkts, timeouts, dropped;  /* counters when it began         */
+};
+
+struct net_transport {            /* a transport with its configuration                         */
+    const struct gw_entry *entry;
+    const struct gw_transport_ops *ops;
+    void    *conf;
+    const struct gw_entry *cc;
+    void    *cc_conf;
+    uint32_t streams;
+    struct gw_fluid *fluid;
+    struct net_transport *next;
+};
+
+struct net_conn {                 /* a flow: both halves and the borders of its messages        */
+    struct gw_tx tx;              /* private parts follow the struct                            */
+    struct gw_rx rx;
+    struct net_transport *tp;
+    struct net_share *head, *tail, *undelivered;
+    struct net_conn *room_next;
+    struct net_conn *next_free;
+    uint64_t dropped_pkts;
+    uint64_t delivered, acked;
+    uint32_t job, src_rank, dst_rank;
+    uint32_t out_fwd, out_rev;    /* first directed link either way                             */
+    uint32_t hash_fwd, hash_rev;
+    uint32_t spray;
+    uint32_t grant;               /* packets left in this turn at the NIC                       */
+    bool     waiting;             /* in the NIC's list                                          */
+    bool     one_shot, open, recorded;
+    struct gw_flow_addr addr;
+    uint64_t ideal_rate_bps, ideal_delay_ps, ideal_hops_ps_per_byte;
+};
+
+struct net_msg {
+    uint64_t id;
+    struct rt_job *job;
+    uint32_t src_rank, dst_rank, comm, tag, layer, cls, iteration, collective;
+    uint8_t  priority;
+    bool     new_conn, arrived;
+    uint64_t bytes, post_ps, start_ps, end_ps;
+    uint64_t cause_msg, cause_ps;
+    uint32_t shares_left, acks_left;
+    struct rt_op *send_op, *recv_op;
+    struct net_msg *next;         /* matching table, free list                                  */
+    struct gw_timer timer;        /* fluid latency, local delivery                              */
+    struct gw_fluid_flow fluid;
+    uint64_t flow_id;
+    struct net_pair *pair;
+};
+
+struct net_pair {                 /* persistent streams between two ranks of a job              */
+    struct net_pair *next;
+    uint32_t job, src_rank, dst_rank;
+    uint32_t streams, path_len;
+    struct net_conn **conn;       /* packet level                                               */
+    uint32_t *path;               /* fluid level                                                */
+    uint32_t conn_id;
+    uint64_t latency_ps, min_rate_bps;
+};
+
+struct net_log_row {
+    uint64_t sent_ps, received_ps;
+    uint64_t seq;
+    uint32_t job, flow, size_bytes;
+    uint8_t  ce, flips;
+    bool     duplicate;
+};
+
+struct net_log {
+    struct net_log_row *row;
+    uint64_t count, cap;
+    char    *path;
+};
+
+/* ---- the network -------------------------------------------------------------------------- */
+
+struct net_conf {
+    uint64_t seed;
+    enum net_route_mode route;
+    bool     polarised;           /* the same hash in every switch                              */
+    double   events_per_us;
+    uint64_t link_sample_ps;      /* 0: no link samples                                         */
+    bool     flow_records;
+};
+
+struct net {
+    struct gw_engine *engine;
+    struct gw_registry *registry;
+    struct gw_host *host;         /* the registry's table                                       */
+    struct gw_graph *graph;
+    struct gw_routes *routes;
+    struct gw_topology *topology;
+    struct gw_sink *sink;
+    struct net_conf conf;
+    uint32_t nodes, ports;
+    struct net_port *port;        /* per directed link                                          */
+    uint8_t  *port_flags;
+    uint64_t *delivered;          /* per directed link: packets                                 */
+    uint32_t *salt;               /* per node                                                   */
+    uint32_t *nic;                /* per node: only out link, or GW_NONE: ask the routes        */
+    uint32_t *down;               /* per node: directed link from its leaf switch to it         */
+    uint32_t *host_index;         /* node -> number among hosts                                 */
+    uint32_t *host_node;          /* the reverse                                                */
+    uint32_t  host_count;
+    uint32_t *dmod_div;           /* per node: divisor of the destination's number              */
+    struct net_conn **conn;       /* by flow index                                              */
+    uint32_t conn_count, conn_cap;
+    struct net_conn *conn_free;   /* recycled, never returned: timers may point in              */
+    struct net_transport *transports;
+    uint32_t fluid_count;
+    uint64_t *link_rate_bps;
+    /* slabs */
+    struct gw_pkt *pkt_free;
+    void    **slab;
+    uint32_t slab_count, slab_cap;
+    uint8_t **ext_chunk;
+    uint32_t ext_chunks, ext_free, ext_next;
+    size_t   ext_bytes;
+    struct net_share *share_free;
+    struct net_pair **pair;       /* hash table                                                 */
+    uint32_t pair_slots, pair_count;
+    uint64_t live_pkts;
+    /* books */
+    uint64_t hops, pkts_delivered, pkts_dropped;
+    uint64_t frames_sent, frames_received;
+    uint64_t drops[GW_DROP_COUNT];
+    uint64_t flows, flow_bytes, flow_delivered_bytes;
+    uint64_t local_bytes;         /* stayed inside a host                                       */
+    struct gw_timer sample_timer;
+    struct rt *rt;
+    bool     failed;              /* out of memory or a broken sink, text in error              */
+    struct gw_error error;
+};
+
+struct net *net_new(struct gw_registry *r, struct gw_graph *g, struct gw_topology *t,
+                    struct gw_routes *routes, const struct net_conf *c, struct gw_error *err);
+void net_free(struct net *n);
+/* Discipline on directed link @id; @v is its map (kind + options). */
+enum gw_status net_set_qdisc(struct net *n, uint32_t id, struct gw_value *v, struct gw_error *err);
+/* From a tc-like command: qdisc kind with words that name option rows. */
+enum gw_status net_set_qdisc_words(struct net *n, uint32_t id, const char *kind,
+                                   char *const *word, const char *where, struct gw_error *err);
+enum gw_status net_set_channel(struct net *n, uint32_t id, const char *kind, struct gw_value *v,
+                               double loss, struct gw_error *err);
+/* Captures and logs make their ports run queued; call before the run. */
+void net_add_capture(struct net *n, uint32_t id, struct gw_capture *c);
+enum gw_status net_add_log(struct net *n, uint32_t id, const char *path, struct gw_error *err);
+enum gw_status net_write_logs(struct net *n, struct gw_error *err);
+/* Decides modes, limits and long links; call once, after the above. */
+enum gw_status net_ready(struct net *n, struct gw_error *err);
+void net_start_records(struct net *n, struct gw_sink *s);
+void net_finish_records(struct net *n);
+/* sent = delivered + dropped + in flight, for every link. */
+enum gw_status net_check_books(struct net *n, struct gw_error *err);
+void net_fail(struct net *n, enum gw_status code, const char *text);
+void net_deliver(void *net, uint32_t node, struct gw_pkt *p, uint64_t now_ps);
+
+/* port.c */
+void net_port_send(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t now_ps);
+void net_port_room(struct net_port *o, uint64_t now_ps);
+void net_port_queue(struct net_port *o, uint64_t now_ps, uint64_t *bytes, uint64_t *pkts);
+void net_drop(struct net *n, struct net_port *o, struct gw_pkt *p, enum gw_drop_reason why);
+void net_log_receive(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t now_ps);
+
+/* conn.c */
+struct gw_pkt *net_pkt_alloc(void *net);
+void net_pkt_free(void *net, struct gw_pkt *p);
+void *net_ext_get(void *net, const struct gw_pkt *p);
+void net_host_functions(struct gw_host *h);        /* fills what emu/net answers               */
+struct net_transport *net_add_transport(struct net *n, struct gw_value *v, struct gw_error *err);
+void net_host_receive(struct net *n, struct gw_pkt *p, uint64_t now_ps);
+/* Starts the transfer of @m between the nodes of its ranks. */
+void net_send(struct net *n, struct net_msg *m, struct net_transport *tp, uint64_t now_ps);
+void net_record_open_flows(struct net *n);
+/* Walks the route as a packet with @hash would; @path may hold @cap links. Returns the length. */
+uint32_t net_path(struct net *n, uint32_t src, uint32_t dst, uint32_t hash, uint32_t *path,
+                  uint32_t cap);
+uint32_t net_next(const struct net *n, uint32_t node, uint32_t dst, uint32_t hash);
+void net_conn_free_all(struct net *n);
+
+/* prog.c: what the network tells the programs */
+void rt_msg_delivered(struct net *n, struct net_msg *m, uint64_t now_ps);
+void rt_msg_acked(struct net *n, struct net_msg *m, uint64_t now_ps);
+
+static inline uint32_t net_mix32(uint32_t a)
+{
+    a ^= a >> 16;
+    a *= UINT32_C(0x7feb352d);
+    a ^= a >> 15;
+    a *= UINT32_C(0x846ca68b);
+    return a ^ (a >> 16);
+}
+
+#endif
