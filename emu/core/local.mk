@@ -1,1 +1,2 @@
 libgwcore_la_SOURCES += emu/core/clock.c
+libgwcore_la_SOURCES += emu/core/record_sqlite.c
