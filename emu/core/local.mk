@@ -1,2 +1,3 @@
 libgwcore_la_SOURCES += emu/core/clock.c
 libgwcore_la_SOURCES += emu/core/record_sqlite.c
+libgwcore_la_SOURCES += emu/core/record_read.c emu/core/table.c
