@@ -1,0 +1,5 @@
+# A target fuzz_x: its file here, its name in fuzz_targets, seeds in tests/fuzz/corpus/fuzz_x/.
+EXTRA_DIST    += tests/fuzz/run tests/fuzz/driver.c
+EXTRA_DIST    += $(addprefix tests/fuzz/,$(addsuffix .c,$(fuzz_targets)))
+EXTRA_DIST    += $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/tests/fuzz/corpus))
+check_scripts += tests/fuzz/corpus-once

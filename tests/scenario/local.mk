@@ -1,0 +1,1 @@
+# Scenarios tests/scenario/*.yaml are found by themselves; files that they read go into EXTRA_DIST.
