@@ -39,7 +39,8 @@ struct gw_graph_link {
     double    weight;            /* routing metric; 1: hops                                    */
     bool      rate_is_default;   /* the source had no speed                                    */
     bool      delay_is_default;  /* the source had no length                                   */
-    const char *end_name[2];     /* "a","b" style device ends: default the two node names      */
+    const char *end_name[2];     /* "a","b" style device ends: default the two node names;
+                                    owner: the graph                                           */
 };
 
 struct gw_graph {
@@ -65,6 +66,56 @@ struct gw_link_spec {
     const char *end_name[2];     /* NULL: the node names                                       */
     const struct gw_value *channel, *qdisc;
 };
+
+/*
+ * Options that every generator has for a kind of link: a map `link: {rate, delay, loss, channel,
+ * qdisc}`. A conf struct holds a struct gw_link_conf per kind, the rows come from GW_LINK_PARAMS,
+ * and gw_link_spec_of() makes the builder's form of it.
+ */
+struct gw_link_conf {
+    uint64_t rate_bps, delay_ps;
+    double   loss;
+    const struct gw_value *channel, *qdisc;
+};
+
+#define GW_RATE_MAX "100tbit"
+#define GW_DELAY_MAX "1000s"
+
+#define GW_LINK_PARAMS(prefix, conf, member, rate, delay)                                     \
+    { prefix "rate", GW_P_RATE, offsetof(struct conf, member.rate_bps), rate, "0",            \
+      GW_RATE_MAX, "Rate of each direction; 0: infinitely fast." },                           \
+    { prefix "delay", GW_P_TIME, offsetof(struct conf, member.delay_ps), delay, "0",          \
+      GW_DELAY_MAX, "Propagation delay, one way." },                                          \
+    { prefix "loss", GW_P_FRACTION, offsetof(struct conf, member.loss), "0%", "0%", "100%",   \
+      "Packets lost at random, each direction for itself." },                                 \
+    { prefix "channel", GW_P_VALUE, offsetof(struct conf, member.channel), "", NULL, NULL,    \
+      "Another loss or delay model: a map with its `kind` and options." },                    \
+    { prefix "qdisc", GW_P_VALUE, offsetof(struct conf, member.qdisc), "", NULL, NULL,        \
+      "Queue discipline at both ends: a map with its `kind` and options." }
+
+/* MTU and framing, which hold for all links of a generator; both fields are uint64_t. */
+#define GW_FRAME_PARAMS(conf, framing)                                                        \
+    { "mtu", GW_P_BYTES, offsetof(struct conf, mtu_bytes), "1500", "68", "65535",             \
+      "Largest IP packet on the links." },                                                    \
+    { "framing", GW_P_BYTES, offsetof(struct conf, framing_bytes), framing, "0", "1024",      \
+      "Bytes that each frame takes on the wire beyond its length (FCS, preamble, gap)." }
+
+static inline struct gw_link_spec gw_link_spec_of(const struct gw_link_conf *c,
+                                                  uint64_t mtu_bytes, uint64_t framing_bytes)
+{
+    struct gw_link_spec s;
+
+    memset(&s, 0, sizeof s);
+    s.rate_bps      = c->rate_bps;
+    s.delay_ps      = c->delay_ps;
+    s.loss          = c->loss;
+    s.channel       = c->channel;
+    s.qdisc         = c->qdisc;
+    s.mtu_bytes     = (uint32_t)mtu_bytes;
+    s.framing_bytes = (uint32_t)framing_bytes;
+    s.framing_set   = true;
+    return s;
+}
 
 /* One port choice: ports of a node are numbered in the order in which its links were added. */
 struct gw_ports {
