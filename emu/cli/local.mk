@@ -1,0 +1,12 @@
+gradwire_SOURCES += emu/cli/args.c
+gradwire_SOURCES += emu/cli/main.c
+gradwire_SOURCES += emu/cli/outdir.c
+gradwire_SOURCES += emu/cli/progress.c
+gradwire_SOURCES += emu/cli/verb_analyze.c
+gradwire_SOURCES += emu/cli/verb_check.c
+gradwire_SOURCES += emu/cli/verb_convert.c
+gradwire_SOURCES += emu/cli/verb_digest.c
+gradwire_SOURCES += emu/cli/verb_explain.c
+gradwire_SOURCES += emu/cli/verb_help.c
+gradwire_SOURCES += emu/cli/verb_list.c
+gradwire_SOURCES += emu/cli/verb_run.c

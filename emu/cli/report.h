@@ -1,0 +1,22 @@
+/*
+ * report.h - what the analyses say about a run's directory
+ */
+#ifndef GW_CLI_REPORT_H
+#define GW_CLI_REPORT_H
+
+#include "emu/core/registry.h"
+#include "emu/core/table.h"
+
+struct gw_report {
+    struct gw_tables *tables;
+    bool complete;               /* false: the run was cut off                                 */
+};
+
+/* Runs every registered analysis, with default options, over the record in @dir. */
+enum gw_status gw_report_read(struct gw_report *r, struct gw_registry *registry, const char *dir,
+                              struct gw_error *err);
+/* The tables as text for people. */
+enum gw_status gw_report_text(const struct gw_report *r, FILE *f, struct gw_error *err);
+void gw_report_free(struct gw_report *r);
+
+#endif

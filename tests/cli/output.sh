@@ -1,0 +1,105 @@
+# output.sh - output directories, --json, cut-off runs, a full disk; sourced by run.sh
+
+good_study >study.yaml
+
+# A name of our own, the next free number, and nothing written over.
+call run study.yaml --quiet
+is 'quiet run: exit code' "$rc" 0
+is 'quiet run: says nothing' "$(cat out.txt err.txt)" ''
+is 'directory is named after the study' "$(ls -d small-one-*)" small-one-1
+[ -s small-one-1/records.sqlite ] && [ -s small-one-1/study.yaml ]
+is 'records and effective study are there' $? 0
+sum=$(cat small-one-1/* | cksum)
+call run study.yaml --quiet
+is 'second run takes the next number' "$(echo small-one-*)" 'small-one-1 small-one-2'
+is 'first run stands as it was' "$(cat small-one-1/* | cksum)" "$sum"
+call digest small-one-1
+first=$(cat out.txt)
+like 'digest' "$first" '^[0-9a-f]{64}$'
+call digest small-one-2
+is 'same study, same digest' "$(cat out.txt)" "$first"
+call run small-one-1/study.yaml --quiet -o again
+is 'the effective study runs' "$rc" 0
+call digest again
+is 'and gives the same results' "$(cat out.txt)" "$first"
+call run study.yaml --quiet -o again --seed 8
+is 'an output that is not empty is refused' "$rc" 2
+echo note >again/note.txt
+call run study.yaml --quiet -o again --seed 8 --force
+is '--force replaces our files' "$rc" 0
+is '--force keeps others' "$(cat again/note.txt)" note
+mkdir empty
+call run study.yaml --quiet -o empty
+is 'an empty directory is taken' "$rc" 0
+
+# One JSON object with just these keys.
+call run study.yaml --json -o json
+is 'json run: exit code' "$rc" 0
+is 'json: one line' "$(wc -l <out.txt)" 1
+keys=$(grep -o '"[a-z0-9_]*":' out.txt | tr -d '":' | tr '\n' ' ')
+is 'json: keys' "$keys" "iterations count mean_s p50_s p99_s flows count bytes delivered_bytes \
+fct_p50_s fct_p99_s packets hops delivered dropped events sim_s wall_s cpu_s peak_rss_bytes seed \
+version output "
+like 'json: four flows of 1 MB' "$(cat out.txt)" \
+    '"flows":\{"count":4,"bytes":4000000,"delivered_bytes":4000000,'
+like 'json: no iterations, so no mean' "$(cat out.txt)" \
+    '"iterations":\{"count":0,"mean_s":null,"p50_s":null,"p99_s":null\}'
+like 'json: output' "$(cat out.txt)" '"output":"json"'
+
+# Expectations.
+call run study.yaml -q --set 'expect=["flows.count == 4", "drops.queue == 0"]' -o e1
+is 'expectation that holds' "$rc" 0
+call run study.yaml -q --set 'expect=["flows.count == 5"]' -o e2
+is 'expectation that fails: exit code' "$rc" 1
+like 'expectation that fails: sentence' "$(cat err.txt)" 'flows\.count == 5.*4'
+
+# A capture, named on the command line.
+call run study.yaml -o cap --pcap "$("$gw" run study.yaml --pcap nolink:a 2>&1 >/dev/null |
+    grep -o '[a-z0-9-]*:h0' | head -1)"
+is 'capture: exit code' "$rc" 0
+pcap=$(echo cap/*.pcap)
+is 'capture: nanosecond magic' "$(od -An -tx1 -N4 "$pcap" | tr -d ' ')" 4d3cb2a1
+like 'capture: its path is told' "$(cat out.txt)" "written: $pcap"
+
+# kill -9 in the middle: the record opens and says that it is incomplete.
+long_study >long.yaml
+"$gw" run long.yaml -o killed >/dev/null 2>err.txt </dev/null &
+pid=$!
+sleep 3
+kill -9 $pid
+wait $pid 2>/dev/null
+call analyze killed
+is 'analyze after kill -9: exit code' "$rc" 0
+like 'analyze after kill -9: says so' "$(cat err.txt)" '^incomplete: killed: '
+call digest killed
+like 'digest after kill -9: says so' "$(cat err.txt)" '^incomplete: killed: '
+
+# Ctrl-C: a clean end.
+"$gw" run long.yaml -o stopped >out.txt 2>err.txt </dev/null &
+pid=$!
+sleep 3
+kill -TERM $pid
+wait $pid
+is 'stopped run: exit code' $? 3
+like 'stopped run: says so' "$(cat err.txt)" 'stopped at [0-9.e+-]+ s of simulated time'
+like 'stopped run: heartbeat came first' "$(head -1 err.txt)" '^simulated .* M events/s'
+call analyze stopped
+like 'analyze of a stopped run' "$(cat err.txt)" '^incomplete: stopped: '
+
+# A full disk: a small file system in a mount namespace of its own.
+mkdir full
+if unshare -m sh -c 'mount -t tmpfs -o size=256k tmpfs full' 2>/dev/null; then
+    unshare -m sh -c "mount -t tmpfs -o size=256k tmpfs full && exec '$gw' run study.yaml \
+        --set jobs.p.bytes=100MB --pcap '${pcap_dev:-$(basename "$pcap" .pcap | sed "s/-\(h0\)$/:\1/")}' \
+        -o full/out" >out.txt 2>err.txt </dev/null
+    is 'disk full: exit code' $? 2
+    is 'disk full: one line' "$(grep -vc '^simulated' err.txt)" 1
+    like 'disk full: sentence' "$(grep -v '^simulated' err.txt)" 'full/out.*[Nn]o space|full/out.*full'
+else
+    skip 'disk full: no mount namespace here'
+fi
+if [ -c /dev/full ]; then
+    "$gw" run study.yaml --json -o devfull >/dev/full 2>err.txt </dev/null
+    is 'full standard output: exit code' $? 2
+    like 'full standard output: sentence' "$(cat err.txt)" '^standard output: '
+fi
