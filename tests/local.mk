@@ -4,3 +4,4 @@ include tests/scenario/local.mk
 include tests/fuzz/local.mk
 include tests/plugin/local.mk
 include tests/bench/local.mk
+include tests/cli/local.mk
