@@ -1,3 +1,4 @@
 libgwcore_la_SOURCES += emu/core/clock.c
 libgwcore_la_SOURCES += emu/core/record_sqlite.c
 libgwcore_la_SOURCES += emu/core/record_read.c emu/core/table.c
+libgwcore_la_SOURCES += emu/core/param.c emu/core/rng.c emu/core/text.h

@@ -49,7 +49,9 @@ struct gw_param {
     const char        *def;         /* default as a user writes it; NULL: must be given;
                                        "" : may be missing, the field is then 0 / NULL         */
     const char        *min, *max;   /* bounds as a user writes them; NULL: the type's own.
-                                       GW_P_CHOICE: min holds the choices "ring|tree"          */
+                                       GW_P_CHOICE: min holds the choices "ring|tree".
+                                       U32, U64, BYTES: max "auto" means no upper bound, and
+                                       the word auto is taken, stored as the type's largest    */
     const char        *help;        /* one sentence                                            */
 };
 
@@ -67,7 +69,8 @@ GW_API enum gw_status gw_parse_u64(const char *s, uint64_t *n, struct gw_error *
 GW_API enum gw_status gw_parse_f64(const char *s, double *f, struct gw_error *err);
 GW_API enum gw_status gw_parse_bool(const char *s, bool *b, struct gw_error *err);
 
-/* The shortest exact spelling with a unit, e.g. "20ms", "25gbit", "64KiB". @buf of 48 is enough. */
+/* The shortest exact spelling with a unit that needs no leading "0.", e.g. "20ms", "25gbit",
+ * "64KiB"; the parsers read it back to the same number. @buf of 48 is enough. */
 GW_API const char *gw_format_time(uint64_t ps, char *buf, size_t n);
 GW_API const char *gw_format_rate(uint64_t bps, char *buf, size_t n);
 GW_API const char *gw_format_bytes(uint64_t bytes, char *buf, size_t n);
@@ -99,6 +102,14 @@ GW_API enum gw_status gw_params_check(const struct gw_param *rows, size_t count,
 
 /* The entry @key of map @v, marked used; NULL if there is none or @v is NULL or no map. */
 GW_API struct gw_value *gw_value_get(struct gw_value *v, const char *key);
+
+/*
+ * Text of the scalar @v as @type, into @out as a row's field would be (GW_P_STRING: the text itself,
+ * GW_P_VALUE: @v; GW_P_CHOICE is refused, it needs a row). The sentence begins with
+ * the position.
+ */
+GW_API enum gw_status gw_value_read(const struct gw_value *v, enum gw_param_type type, void *out,
+                                    struct gw_error *err);
 
 /* "FILE:LINE:COL" of @v (or just FILE) into @buf; returns @buf. */
 GW_API const char *gw_value_where(const struct gw_value *v, char *buf, size_t n);

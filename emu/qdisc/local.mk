@@ -1,0 +1,2 @@
+libgwplug_la_SOURCES += emu/qdisc/sch_pfifo.c emu/qdisc/sch_bfifo.c
+builtin_plugins += gw_qdisc_pfifo gw_qdisc_bfifo
