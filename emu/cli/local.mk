@@ -2,6 +2,7 @@ gradwire_SOURCES += emu/cli/args.c
 gradwire_SOURCES += emu/cli/main.c
 gradwire_SOURCES += emu/cli/outdir.c
 gradwire_SOURCES += emu/cli/progress.c
+gradwire_SOURCES += emu/cli/report.c
 gradwire_SOURCES += emu/cli/verb_analyze.c
 gradwire_SOURCES += emu/cli/verb_check.c
 gradwire_SOURCES += emu/cli/verb_convert.c

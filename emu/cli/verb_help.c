@@ -34,7 +34,9 @@ static const char *row_facts(const struct gw_param *row, char *buf, size_t n)
         used += (size_t)snprintf(buf + used, n - used, ", may be left out");
     if (row->type == GW_P_CHOICE || used >= n)
         return buf;
-    if (row->min && row->max)
+    if (row->max && !strcmp(row->max, "auto"))
+        snprintf(buf + used, n - used, ", %s or more, or auto", row->min ? row->min : "0");
+    else if (row->min && row->max)
         snprintf(buf + used, n - used, ", %s to %s", row->min, row->max);
     else if (row->min)
         snprintf(buf + used, n - used, ", %s or more", row->min);

@@ -16,10 +16,12 @@
 #include "emu/cli/report.h"
 #include "emu/cli/study.h"
 #include "emu/core/expect.h"
+#include "emu/core/record.h"
 
 #include <jansson.h>
 #include <math.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <stdlib.h>
 
 #ifndef GW_BUILD_OPTIMISED
@@ -213,17 +215,43 @@ static enum gw_status play(struct run *r, struct gw_error *err)
     return st;
 }
 
+static bool look_up(void *ctx, const char *name, double *value)
+{
+    return gw_record_lookup(ctx, name, value);
+}
+
+/* One expectation; what cannot be evaluated does not hold. */
+static bool expectation_holds(const struct run *r, struct sqlite3 *db, const char *text)
+{
+    struct gw_error err   = {0};
+    bool            holds = false;
+    double          found = NAN;
+
+    if (gw_expect_eval(text, look_up, db, &holds, &found, &err) != GW_OK)
+        fprintf(r->cli->err, "expect failed: %s\n", err.text);
+    else if (!holds)
+        fprintf(r->cli->err, "expect failed: %s: it is %.9g\n", text, found);
+    return err.code == GW_OK && holds;
+}
+
 /* Every expectation over the record; the exit code. */
 static int check_expectations(const struct run *r)
 {
-    struct gw_error err  = {0};
-    int             rc   = GW_EXIT_GOOD;
+    struct gw_error err      = {0};
+    bool            complete = false;
+    int             rc       = GW_EXIT_GOOD;
+    struct sqlite3 *db;
     const char     *text;
 
-    for (size_t i = 0; (text = gw_study_expect(r->study, i)); i++) {
-        (void)text;
-    }
-    (void)err;
+    if (!gw_study_expect(r->study, 0))
+        return rc;
+    db = gw_record_open(r->dir.path, &complete, &err);
+    if (!db)
+        return gw_cli_fail(r->cli, &err);
+    for (size_t i = 0; (text = gw_study_expect(r->study, i)); i++)
+        if (!expectation_holds(r, db, text))
+            rc = GW_EXIT_CHECK;
+    sqlite3_close(db);
     return rc;
 }
 
