@@ -37,4 +37,8 @@ struct gw_analysis_ops {
     void (*spare[8])(void);
 };
 
+/* In a descriptor's flags: its tables' place in the report, 1 first; without one they come last. */
+#define GW_ANALYSIS_PLACE(n)        ((uint32_t)(n) & 0xffu)
+#define GW_ANALYSIS_PLACE_OF(flags) ((flags) & 0xffu)
+
 #endif

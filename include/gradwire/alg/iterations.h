@@ -19,6 +19,7 @@
 #include <gradwire/base.h>
 #include <gsl/gsl_sort.h>
 #include <gsl/gsl_statistics_double.h>
+#include <math.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 
@@ -91,6 +92,17 @@ static inline enum gw_status gw_db_done(sqlite3_stmt *st, int rc, struct gw_erro
     sqlite3_finalize(st);
     return code;
 }
+
+/*
+ * The length of the run in ps, as an SQL expression; NULL if nothing is known. What the run itself
+ * says (run.sim_ps), else the latest time that stands in any row: records of runs that were cut off
+ * have no more.
+ */
+#define GW_SQL_DURATION_PS                                                              \
+    "ifnull((SELECT CAST(value AS INTEGER) FROM run WHERE key = 'sim_ps'),"             \
+    " (SELECT max(t) FROM (SELECT max(end_ps) AS t FROM flow UNION ALL"                 \
+    " SELECT max(end_ps) FROM message UNION ALL SELECT max(end_ps) FROM iteration"      \
+    " UNION ALL SELECT max(at_ps) FROM link_sample)))"
 
 static inline double gw_ps_to_s(int64_t ps)
 {
