@@ -49,8 +49,8 @@ study "$top" "$tcp" 'jobs:' '  - {name: p, traffic: permutation, bytes: 99999999
     bad 'huge number' '99999999999999999999999'
 study "$top" "$tcp" 'jobs:' '  - {name: p, traffic: permutation, bytes: 1MB}' \
     '  - {name: p, traffic: permutation, bytes: 1MB}' | bad 'two jobs of one name' 'p'
-study "$top" "$tcp" "$job" 'capture: [{dev: "h0-s:h0", filter: "tcp prt 80"}]' |
-    bad 'bad filter or device' 'h0-s|tcp prt 80'
+study "$top" "$tcp" "$job" 'capture: [{dev: "h0-s0:h0", filter: "tcp prt 80"}]' |
+    bad 'bad filter' 'tcp prt 80'
 study "$top" "$tcp" "$job" 'capture: [{dev: "nolink:a"}]' | bad 'unknown device' 'nolink'
 study "$top" "$tcp" "$job" 'expect: ["iterations.mean_s in 0.9.."]' |
     bad 'bad expectation' 'iterations\.mean_s'
@@ -69,6 +69,8 @@ study 'topology:' '  graph:' '    nodes: [a, b, s, c, d, t]' '    links:' \
     '      - {ends: [d, t], rate: 1gbit, delay: 1us}' "$tcp" \
     'jobs:' '  - {name: f, traffic: flows, flows: [{from: a, to: c, bytes: 1MB}]}' |
     bad 'pair without a path' 'a.*c'
+
+skip 'loop in dependencies: no traffic of this version takes dependencies from the study'
 
 # Places outside the file.
 good_study >study.yaml
