@@ -1,0 +1,1 @@
+# emu/io: files are appended to the lists of Makefile.am here.
