@@ -39,7 +39,7 @@ struct net_wait {                 /* a packet that has not begun to be serialise
     uint32_t len_bytes;
 };
 
-struct net_port {
+struct __attribute__((aligned(64))) net_port {
     uint64_t free_ps;             /* when the transmitter has sent all that it took so far      */
     uint64_t ps_per_byte;         /* exact, or 0: use gw_tx_ps with the carry                   */
     uint64_t delay_ps;
@@ -59,7 +59,7 @@ struct net_port {
     /* books */
     uint64_t sent_pkts, sent_bytes, wire_bytes, busy_ps;
     uint64_t lost_pkts;           /* by the channel; in drops too                               */
-    uint64_t delivered_bytes;
+    uint64_t lost_bytes;
     unsigned __int128 wait_sum_ps;
     uint64_t wait_max_ps, queue_max_bytes, queue_max_pkts;
     uint64_t duplicated_pkts, fluid_bytes;
@@ -114,16 +114,19 @@ struct net_conn {                 /* a flow: both halves and the borders of its 
     uint32_t spray;
     uint32_t grant;               /* packets left in this turn at the NIC                       */
     bool     waiting;             /* in the NIC's list                                          */
-    bool     one_shot, open, recorded;
+    bool     one_shot, open;
     struct gw_flow_addr addr;
     uint64_t ideal_rate_bps, ideal_delay_ps, ideal_hops_ps_per_byte;
 };
 
 struct net_msg {
     uint64_t id;
+    struct net *net;
+    struct net_transport *tp;
     struct rt_job *job;
     uint32_t src_rank, dst_rank, comm, tag, layer, cls, iteration, collective;
     uint8_t  priority;
+    uint8_t  refs;                /* until it is both received and acknowledged                 */
     bool     new_conn, arrived;
     uint64_t bytes, post_ps, start_ps, end_ps;
     uint64_t cause_msg, cause_ps;
@@ -131,7 +134,8 @@ struct net_msg {
     struct rt_op *send_op, *recv_op;
     struct net_msg *next;         /* matching table, free list                                  */
     struct gw_timer timer;        /* fluid latency, local delivery                              */
-    struct gw_fluid_flow fluid;
+    struct gw_fluid_flow fluid;   /* its private part follows the struct                        */
+    uint32_t job_index, src_node, dst_node;
     uint64_t flow_id;
     struct net_pair *pair;
 };
@@ -183,7 +187,9 @@ struct net {
     uint32_t nodes, ports;
     struct net_port *port;        /* per directed link                                          */
     uint8_t  *port_flags;
-    uint64_t *delivered;          /* per directed link: packets                                 */
+    struct net_arrivals {         /* per directed link, by arrival                              */
+        uint64_t pkts, bytes;
+    } *delivered;
     uint32_t *salt;               /* per node                                                   */
     uint32_t *nic;                /* per node: only out link, or GW_NONE: ask the routes        */
     uint32_t *down;               /* per node: directed link from its leaf switch to it         */
@@ -208,6 +214,8 @@ struct net {
     struct net_pair **pair;       /* hash table                                                 */
     uint32_t pair_slots, pair_count;
     uint64_t live_pkts;
+    uint64_t closing_conns;       /* one-shot flows that are not closed yet                     */
+    uint32_t radix;               /* k of a fat tree, else 0                                    */
     /* books */
     uint64_t hops, pkts_delivered, pkts_dropped;
     uint64_t frames_sent, frames_received;
@@ -216,6 +224,7 @@ struct net {
     uint64_t local_bytes;         /* stayed inside a host                                       */
     struct gw_timer sample_timer;
     struct rt *rt;
+    bool     keep_conns;          /* captures need the addresses of closed flows               */
     bool     failed;              /* out of memory or a broken sink, text in error              */
     struct gw_error error;
 };
@@ -248,6 +257,8 @@ void net_port_send(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t
 void net_port_room(struct net_port *o, uint64_t now_ps);
 void net_port_queue(struct net_port *o, uint64_t now_ps, uint64_t *bytes, uint64_t *pkts);
 void net_drop(struct net *n, struct net_port *o, struct gw_pkt *p, enum gw_drop_reason why);
+uint64_t net_nic_room(struct gw_tx *tx, uint64_t now_ps);
+void net_port_timer_init(struct net_port *o);
 void net_log_receive(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t now_ps);
 
 /* conn.c */
@@ -258,7 +269,7 @@ void net_host_functions(struct gw_host *h);        /* fills what emu/net answers
 struct net_transport *net_add_transport(struct net *n, struct gw_value *v, struct gw_error *err);
 void net_host_receive(struct net *n, struct gw_pkt *p, uint64_t now_ps);
 /* Starts the transfer of @m between the nodes of its ranks. */
-void net_send(struct net *n, struct net_msg *m, struct net_transport *tp, uint64_t now_ps);
+void net_send(struct net *n, struct net_msg *m, uint64_t now_ps);
 void net_record_open_flows(struct net *n);
 /* Walks the route as a packet with @hash would; @path may hold @cap links. Returns the length. */
 uint32_t net_path(struct net *n, uint32_t src, uint32_t dst, uint32_t hash, uint32_t *path,

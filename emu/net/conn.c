@@ -1,0 +1,945 @@
+/*
+ * conn - flows: packets and their slab, streams between ranks, borders of messages
+ *
+ * A message is split over the streams of its pair of ranks; each span is a share. The transport
+ * sees bytes, this file keeps the borders: rx_deliver moves the in-order point and finishes shares
+ * at the receiver, tx_acked lets the sender go on. Streams between two ranks of a job persist over
+ * messages, as NCCL's and MPI's do; a message with new_conn gets a fresh one that is closed behind
+ * it. Fluid transports get whole messages and a path.
+ *
+ * Memory of flows is recycled by kind and never returned before the end, because the engine may
+ * hold events that refer to timers inside it.
+ */
+#include <stdlib.h>
+
+#include "emu/net/prog.h"
+
+#define SLAB_PKTS 1024u
+#define EXT_CHUNK 1024u
+#define PATH_MAX_LINKS 64u
+#define FIRST_PORT 29500u                 /* PyTorch's rendezvous port: what filters expect     */
+
+/* ---- packets ------------------------------------------------------------------------------ */
+
+static struct gw_pkt *slab_grow(struct net *n)
+{
+    struct gw_pkt *chunk;
+
+    if (n->slab_count == n->slab_cap) {
+        uint32_t cap = n->slab_cap ? n->slab_cap * 2 : 64;
+        void **s = realloc(n->slab, cap * sizeof *s);
+
+        if (!s)
+            return NULL;
+        n->slab = s;
+        n->slab_cap = cap;
+    }
+    chunk = aligned_alloc(64, SLAB_PKTS * sizeof *chunk);
+    if (!chunk)
+        return NULL;
+    n->slab[n->slab_count++] = chunk;
+    for (uint32_t i = 0; i < SLAB_PKTS; i++) {
+        chunk[i].next = n->pkt_free;
+        n->pkt_free = &chunk[i];
+    }
+    return n->pkt_free;
+}
+
+struct gw_pkt *net_pkt_alloc(void *net)
+{
+    struct net *n = net;
+    struct gw_pkt *p = n->pkt_free;
+
+    if (GW_UNLIKELY(!p)) {
+        p = slab_grow(n);
+        if (!p) {
+            net_fail(n, GW_NOMEM, "out of memory for packets; use smaller windows or fewer flows");
+            return NULL;
+        }
+    }
+    n->pkt_free = p->next;
+    memset(p, 0, sizeof *p);
+    p->ext = GW_NONE;
+    n->live_pkts++;
+    return p;
+}
+
+void *net_ext_get(void *net, const struct gw_pkt *p)
+{
+    struct net *n = net;
+
+    if (p->ext == GW_NONE)
+        return NULL;
+    return n->ext_chunk[p->ext / EXT_CHUNK] + (size_t)(p->ext % EXT_CHUNK) * n->ext_bytes;
+}
+
+static void *ext_alloc(void *net, struct gw_pkt *p)
+{
+    struct net *n = net;
+    void *e;
+
+    if (p->ext != GW_NONE)
+        return net_ext_get(n, p);
+    if (n->ext_free != GW_NONE) {
+        p->ext = n->ext_free;
+        e = net_ext_get(n, p);
+        memcpy(&n->ext_free, e, sizeof n->ext_free);
+    } else {
+        if (n->ext_next == n->ext_chunks * EXT_CHUNK) {
+            uint8_t **c = realloc(n->ext_chunk, (n->ext_chunks + 1) * sizeof *c);
+
+            if (!c)
+                return NULL;
+            n->ext_chunk = c;
+            c[n->ext_chunks] = malloc(EXT_CHUNK * n->ext_bytes);
+            if (!c[n->ext_chunks])
+                return NULL;
+            n->ext_chunks++;
+        }
+        p->ext = n->ext_next++;
+        e = net_ext_get(n, p);
+    }
+    memset(e, 0, n->ext_bytes);
+    return e;
+}
+
+void net_pkt_free(void *net, struct gw_pkt *p)
+{
+    struct net *n = net;
+
+    if (GW_UNLIKELY(p->ext != GW_NONE)) {
+        memcpy(net_ext_get(n, p), &n->ext_free, sizeof n->ext_free);
+        n->ext_free = p->ext;
+    }
+    p->next = n->pkt_free;
+    n->pkt_free = p;
+    n->live_pkts--;
+}
+
+/* ---- paths -------------------------------------------------------------------------------- */
+
+uint32_t net_path(struct net *n, uint32_t src, uint32_t dst, uint32_t hash, uint32_t *path,
+                  uint32_t cap)
+{
+    uint32_t len = 0, at = src;
+
+    while (at != dst && len < cap) {
+        uint32_t out = net_next(n, at, dst, hash);
+
+        if (out == GW_NONE)
+            break;
+        path[len++] = out;
+        at = n->port[out].to;
+    }
+    return len;
+}
+
+/* ---- flows -------------------------------------------------------------------------------- */
+
+static size_t padded(size_t b)
+{
+    return (b + 63) & ~(size_t)63;
+}
+
+static struct net_conn *conn_memory(struct net *n, const struct net_transport *tp)
+{
+    size_t head = padded(sizeof(struct net_conn)), tx = padded(tp->ops->tx_bytes);
+    size_t cc = tp->cc ? padded(((const struct gw_cc_ops *)tp->cc->ops)->priv_bytes) : 0;
+    size_t all = head + tx + padded(tp->ops->rx_bytes) + cc;
+    struct net_conn **at = &n->conn_free, *c;
+
+    while (*at && (*at)->tp != tp)
+        at = &(*at)->next_free;
+    c = *at;
+    if (c)
+        *at = c->next_free;
+    else
+        c = aligned_alloc(64, all);
+    if (!c)
+        return NULL;
+    memset(c, 0, all);
+    c->tx.priv = (char *)c + head;
+    c->rx.priv = (char *)c + head + tx;
+    c->tx.cc.priv = (char *)c + all - cc;
+    return c;
+}
+
+/* Facts of the path for the ideal FCT; the path itself goes to the records. */
+static void conn_path(struct net *n, struct net_conn *c)
+{
+    uint32_t path[PATH_MAX_LINKS];
+    uint32_t len = net_path(n, c->tx.src, c->tx.dst, c->hash_fwd, path, PATH_MAX_LINKS);
+    uint64_t min = 0;
+    uint32_t mtu = UINT32_MAX;
+
+    c->ideal_delay_ps = 0;
+    for (uint32_t i = 0; i < len; i++) {
+        const struct net_port *o = &n->port[path[i]];
+        const struct gw_graph_link *l = &n->graph->link[path[i] / 2];
+
+        c->ideal_delay_ps += o->delay_ps;
+        if (o->rate_bps) {
+            c->ideal_hops_ps_per_byte += 8 * GW_PS_PER_S / o->rate_bps;
+            if (!min || o->rate_bps < min)
+                min = o->rate_bps;
+        }
+        if (l->mtu_bytes < mtu)
+            mtu = l->mtu_bytes;
+        if (n->sink && n->conf.flow_records)
+            n->sink->ops->path(n->sink, &(struct gw_rec_path){ c->tx.flow, i, path[i] });
+    }
+    c->ideal_rate_bps = min;
+    if (min)
+        c->ideal_hops_ps_per_byte -= 8 * GW_PS_PER_S / min;
+    c->out_fwd = len ? path[0] : 0;
+    c->tx.mtu_bytes = c->rx.mtu_bytes = mtu;
+    c->out_rev = net_next(n, c->tx.dst, c->tx.src, c->hash_rev);
+}
+
+static struct net_conn *conn_open(struct net *n, struct net_transport *tp, uint32_t src,
+                                  uint32_t dst, uint32_t job, uint32_t src_rank,
+                                  uint32_t dst_rank, uint8_t priority)
+{
+    struct net_conn *c;
+    uint32_t flow = n->conn_count;
+    struct gw_error err = { 0 };
+    uint64_t now = gw_engine_now(n->engine), seed;
+
+    if (n->conn_count == n->conn_cap) {
+        uint32_t cap = n->conn_cap ? n->conn_cap * 2 : 256;
+        struct net_conn **v = realloc(n->conn, cap * sizeof *v);
+
+        if (!v)
+            goto nomem;
+        n->conn = v;
+        n->conn_cap = cap;
+    }
+    c = conn_memory(n, tp);
+    if (!c)
+        goto nomem;
+    n->conn[n->conn_count++] = c;
+    c->tp = tp;
+    c->job = job;
+    c->src_rank = src_rank;
+    c->dst_rank = dst_rank;
+    c->tx.ops = c->rx.ops = tp->ops;
+    c->tx.host = c->rx.host = n->host;
+    c->tx.net = c->rx.net = n;
+    c->tx.conf = c->rx.conf = tp->conf;
+    c->tx.flow = c->rx.flow = flow;
+    c->tx.src = c->rx.src = src;
+    c->tx.dst = c->rx.dst = dst;
+    c->tx.comp = src;
+    c->rx.comp = dst;
+    c->tx.priority = priority;
+    seed = gw_mix64(n->conf.seed ^ gw_mix64((uint64_t)flow << 32 | src) ^ dst);
+    c->hash_fwd = (uint32_t)seed;
+    c->hash_rev = (uint32_t)(seed >> 32);
+    c->spray = 1;
+    c->addr.src_ip = UINT32_C(0x0a000000) + src + 1;
+    c->addr.dst_ip = UINT32_C(0x0a000000) + dst + 1;
+    c->addr.dst_port = (uint16_t)FIRST_PORT;
+    c->addr.src_port = (uint16_t)(32768 + flow % 28232);
+    if (flow >= 28232)                     /* more flows than ephemeral ports: other servers'  */
+        c->addr.dst_port = (uint16_t)(FIRST_PORT + flow / 28232);
+    conn_path(n, c);
+    if (tp->cc) {
+        c->tx.cc.ops = tp->cc->ops;
+        c->tx.cc.conf = tp->cc_conf;
+        gw_rng_open(&c->tx.cc.rng, n->conf.seed ^ seed, "flow/cc");
+    }
+    if (tp->ops->tx_init(&c->tx, now, &err) != GW_OK ||
+        tp->ops->rx_init(&c->rx, now, &err) != GW_OK) {
+        net_fail(n, err.code, err.text);
+        return NULL;
+    }
+    c->open = true;
+    return c;
+
+nomem:
+    net_fail(n, GW_NOMEM, "out of memory for flows; use fewer flows or streams");
+    return NULL;
+}
+
+static void tx_closed(struct gw_tx *tx, uint64_t now_ps)
+{
+    struct net *n = tx->net;
+    struct net_conn *c = GW_CONTAINER(tx, struct net_conn, tx);
+
+    (void)now_ps;
+    c->open = false;
+    if (c->one_shot)
+        n->closing_conns--;
+    if (c->waiting || c->head || n->keep_conns)
+        return;                            /* somebody may still ask for it: kept to the end   */
+    c->tp->ops->tx_fini(&c->tx);
+    c->tp->ops->rx_fini(&c->rx);
+    n->conn[tx->flow] = NULL;              /* late packets find nobody                         */
+    c->next_free = n->conn_free;
+    n->conn_free = c;
+}
+
+static struct net_share *share_new(struct net *n)
+{
+    struct net_share *s = n->share_free;
+
+    if (s)
+        n->share_free = s->next;
+    else
+        s = malloc(sizeof *s);
+    if (s)
+        memset(s, 0, sizeof *s);
+    return s;
+}
+
+static uint64_t ideal_fct(const struct net_conn *c, uint64_t bytes)
+{
+    uint64_t frames = 0, wire, t;
+
+    if (!c->ideal_rate_bps)
+        return c->ideal_delay_ps;
+    wire = c->tp->ops->wire_bytes ?
+           c->tp->ops->wire_bytes(c->tp->conf, bytes, c->tx.mtu_bytes, &frames) : bytes;
+    t = gw_mul_div(wire + frames * GW_FRAMING_BYTES, 8 * GW_PS_PER_S, c->ideal_rate_bps);
+    if (frames)
+        t += (wire / frames + GW_FRAMING_BYTES) * c->ideal_hops_ps_per_byte;
+    return t + c->ideal_delay_ps;
+}
+
+static void record_flow(struct net *n, const struct net_conn *c, const struct net_share *s,
+                        uint64_t end_ps, uint64_t delivered)
+{
+    const struct net_msg *m = s->msg;
+    struct gw_rec_flow r = {
+        .flow = s->id, .conn = c->tx.flow, .message = m->id, .job = c->job,
+        .iteration = m->iteration, .collective = m->collective,
+        .src_rank = m->src_rank, .dst_rank = m->dst_rank,
+        .src_node = c->tx.src, .dst_node = c->tx.dst,
+        .bytes = s->bytes, .delivered_bytes = delivered, .start_ps = s->start_ps,
+        .end_ps = end_ps, .ideal_ps = ideal_fct(c, s->bytes),
+        .retrans_bytes = c->tx.stats.retrans_bytes - s->retrans_bytes,
+        .retrans_pkts = c->tx.stats.retrans_pkts - s->retrans_pkts,
+        .timeouts = c->tx.stats.timeouts - s->timeouts,
+        .dropped_pkts = c->dropped_pkts - s->dropped,
+    };
+
+    if (n->sink && n->sink->ops->flow(n->sink, &r) != GW_OK)
+        net_fail(n, GW_IO, "the records could not be written");
+}
+
+static void rx_deliver(struct gw_rx *rx, uint64_t total, uint64_t now_ps)
+{
+    struct net *n = rx->net;
+    struct net_conn *c = GW_CONTAINER(rx, struct net_conn, rx);
+    struct net_share *s = c->undelivered;
+
+    c->delivered = total;
+    while (s && s->end <= total) {
+        struct net_msg *m = s->msg;
+
+        n->flow_delivered_bytes += s->bytes;
+        record_flow(n, c, s, now_ps, s->bytes);
+        s = s->next;
+        c->undelivered = s;
+        if (--m->shares_left == 0)
+            rt_msg_delivered(n, m, now_ps);
+    }
+}
+
+static void tx_acked(struct gw_tx *tx, uint64_t total, uint64_t now_ps)
+{
+    struct net *n = tx->net;
+    struct net_conn *c = GW_CONTAINER(tx, struct net_conn, tx);
+
+    c->acked = total;
+    while (c->head && c->head->end <= total && c->head != c->undelivered) {
+        struct net_share *s = c->head;
+        struct net_msg *m = s->msg;
+
+        c->head = s->next;
+        if (!c->head)
+            c->tail = NULL;
+        s->next = n->share_free;
+        n->share_free = s;
+        if (--m->acks_left == 0)
+            rt_msg_acked(n, m, now_ps);
+    }
+}
+
+static bool conn_write(struct net *n, struct net_conn *c, struct net_msg *m, uint64_t bytes,
+                       uint64_t now_ps)
+{
+    struct net_share *s = share_new(n);
+
+    if (!s) {
+        net_fail(n, GW_NOMEM, "out of memory for messages");
+        return false;
+    }
+    s->msg = m;
+    s->bytes = bytes;
+    s->start_ps = now_ps;
+    s->id = m->flow_id++;
+    s->retrans_bytes = c->tx.stats.retrans_bytes;
+    s->retrans_pkts = c->tx.stats.retrans_pkts;
+    s->timeouts = c->tx.stats.timeouts;
+    s->dropped = c->dropped_pkts;
+    s->end = c->tx.written_bytes + bytes;
+    if (c->tail)
+        c->tail->next = s;
+    else
+        c->head = s;
+    c->tail = s;
+    if (!c->undelivered)
+        c->undelivered = s;
+    n->flows++;
+    n->flow_bytes += bytes;
+    c->tx.written_bytes += bytes;
+    return true;
+}
+
+/* ---- pairs of ranks ----------------------------------------------------------------------- */
+
+static uint32_t pair_hash(uint32_t job, uint32_t src, uint32_t dst)
+{
+    return (uint32_t)gw_mix64((uint64_t)src << 32 ^ dst ^ (uint64_t)job << 20);
+}
+
+static bool pairs_grow(struct net *n)
+{
+    uint32_t slots = n->pair_slots ? n->pair_slots * 2 : 1024;
+    struct net_pair **t = calloc(slots, sizeof *t);
+
+    if (!t)
+        return false;
+    for (uint32_t i = 0; i < n->pair_slots; i++) {
+        struct net_pair *p = n->pair[i], *next;
+
+        for (; p; p = next) {
+            uint32_t b = pair_hash(p->job, p->src_rank, p->dst_rank) & (slots - 1);
+
+            next = p->next;
+            p->next = t[b];
+            t[b] = p;
+        }
+    }
+    free(n->pair);
+    n->pair = t;
+    n->pair_slots = slots;
+    return true;
+}
+
+static bool pair_fill(struct net *n, struct net_pair *p, struct net_transport *tp, uint32_t src,
+                      uint32_t dst, uint8_t priority)
+{
+    if (tp->ops->level == GW_TP_FLUID) {
+        uint32_t path[PATH_MAX_LINKS];
+        uint32_t hash = (uint32_t)gw_mix64(n->conf.seed ^ gw_mix64((uint64_t)src << 32 | dst));
+
+        p->path_len = net_path(n, src, dst, hash, path, PATH_MAX_LINKS);
+        p->path = malloc((p->path_len ? p->path_len : 1) * sizeof *p->path);
+        if (!p->path)
+            return false;
+        memcpy(p->path, path, p->path_len * sizeof *path);
+        p->conn_id = UINT32_C(0x80000000) + n->pair_count;
+        for (uint32_t i = 0; i < p->path_len; i++) {
+            const struct net_port *o = &n->port[path[i]];
+
+            p->latency_ps += o->delay_ps;
+            if (o->rate_bps && (!p->min_rate_bps || o->rate_bps < p->min_rate_bps))
+                p->min_rate_bps = o->rate_bps;
+            if (n->sink && n->conf.flow_records)
+                n->sink->ops->path(n->sink, &(struct gw_rec_path){ p->conn_id, i, path[i] });
+        }
+        return true;
+    }
+    p->streams = tp->streams;
+    p->conn = calloc(p->streams, sizeof *p->conn);
+    if (!p->conn)
+        return false;
+    for (uint32_t i = 0; i < p->streams; i++) {
+        p->conn[i] = conn_open(n, tp, src, dst, p->job, p->src_rank, p->dst_rank, priority);
+        if (!p->conn[i])
+            return false;
+    }
+    return true;
+}
+
+static struct net_pair *pair_get(struct net *n, const struct net_msg *m, struct net_transport *tp,
+                                 uint32_t job, uint32_t src, uint32_t dst)
+{
+    uint32_t h = pair_hash(job, m->src_rank, m->dst_rank);
+    struct net_pair *p;
+
+    if (n->pair_slots)
+        for (p = n->pair[h & (n->pair_slots - 1)]; p; p = p->next)
+            if (p->job == job && p->src_rank == m->src_rank && p->dst_rank == m->dst_rank)
+                return p;
+    if (n->pair_count >= n->pair_slots && !pairs_grow(n))
+        goto nomem;
+    p = calloc(1, sizeof *p);
+    if (!p)
+        goto nomem;
+    p->job = job;
+    p->src_rank = m->src_rank;
+    p->dst_rank = m->dst_rank;
+    p->next = n->pair[h & (n->pair_slots - 1)];
+    n->pair[h & (n->pair_slots - 1)] = p;
+    n->pair_count++;
+    if (pair_fill(n, p, tp, src, dst, m->priority))
+        return p;
+nomem:
+    net_fail(n, GW_NOMEM, "out of memory for connections between ranks");
+    return NULL;
+}
+
+/* ---- messages ----------------------------------------------------------------------------- */
+
+/* A fluid or local message has arrived as a whole. */
+static void finish_whole(void *owner, uint64_t now_ps)
+{
+    struct net_msg *m = owner;
+    struct net *n = m->net;
+
+    m->acks_left = 0;
+    rt_msg_delivered(n, m, now_ps);
+    rt_msg_acked(n, m, now_ps);
+}
+
+static void record_fluid(struct net *n, const struct net_msg *m, uint64_t end_ps)
+{
+    const struct net_pair *p = m->pair;
+    struct gw_rec_flow r = {
+        .flow = m->flow_id, .conn = p->conn_id, .message = m->id, .job = m->job_index,
+        .iteration = m->iteration, .collective = m->collective, .src_rank = m->src_rank,
+        .dst_rank = m->dst_rank, .src_node = m->src_node, .dst_node = m->dst_node,
+        .bytes = m->bytes,
+        .delivered_bytes = end_ps == GW_NEVER ? 0 : m->bytes, .start_ps = m->start_ps,
+        .end_ps = end_ps,
+        .ideal_ps = p->latency_ps + (p->min_rate_bps ?
+                    gw_mul_div(m->bytes, 8 * GW_PS_PER_S, p->min_rate_bps) : 0),
+    };
+
+    if (n->sink && n->sink->ops->flow(n->sink, &r) != GW_OK)
+        net_fail(n, GW_IO, "the records could not be written");
+}
+
+
+static void fluid_done(struct gw_fluid *f, struct gw_fluid_flow *x, uint64_t now_ps)
+{
+    struct net *n = f->net;
+    struct net_msg *m = GW_CONTAINER(x, struct net_msg, fluid);
+    uint64_t end = now_ps + x->latency_ps;
+
+    for (uint32_t i = 0; i < x->path_len; i++)
+        n->port[x->path[i]].fluid_bytes += x->bytes;
+    n->flow_delivered_bytes += m->bytes;
+    record_fluid(n, m, end);
+    if (!x->latency_ps) {
+        finish_whole(m, now_ps);
+        return;
+    }
+    gw_engine_timer_set(n->engine, &m->timer, end);
+}
+
+static void send_fluid(struct net *n, struct net_msg *m, uint64_t now_ps)
+{
+    struct net_pair *p = m->pair;
+
+    m->fluid.bytes = m->bytes;
+    m->fluid.path = p->path;
+    m->fluid.path_len = p->path_len;
+    m->fluid.latency_ps = p->latency_ps;
+    m->fluid.fluid = m + 1;
+    m->shares_left = m->acks_left = 1;
+    n->flows++;
+    n->flow_bytes += m->bytes;
+    m->tp->ops->fluid_start(m->tp->fluid, &m->fluid, now_ps);
+}
+
+static void send_packets(struct net *n, struct net_msg *m, struct net_conn **conn,
+                         uint32_t streams, uint64_t now_ps)
+{
+    uint64_t rest = m->bytes, at_least = 16384;
+
+    if (m->bytes < streams * at_least)     /* short messages use fewer streams                 */
+        streams = m->bytes < at_least ? 1 : (uint32_t)(m->bytes / at_least);
+    m->shares_left = m->acks_left = streams;
+    for (uint32_t i = 0; i < streams; i++) {
+        uint64_t part = rest / (streams - i);
+
+        rest -= part;
+        if (!conn_write(n, conn[i], m, part, now_ps))
+            return;
+    }
+    for (uint32_t i = 0; i < streams; i++)
+        conn[i]->tx.ops->tx_write(&conn[i]->tx, now_ps);
+}
+
+static void send_one_shot(struct net *n, struct net_msg *m, uint64_t now_ps)
+{
+    uint32_t streams = m->tp->streams;
+    struct net_conn *conn[64];
+
+    for (uint32_t i = 0; i < streams; i++) {
+        conn[i] = conn_open(n, m->tp, m->src_node, m->dst_node, m->job_index, m->src_rank,
+                            m->dst_rank, m->priority);
+        if (!conn[i])
+            return;
+        conn[i]->one_shot = true;
+        n->closing_conns++;
+        conn[i]->tx.closing = true;
+    }
+    send_packets(n, m, conn, streams, now_ps);
+    for (uint32_t i = 0; i < streams; i++)
+        if (!conn[i]->head)                /* nothing of it: not used for so short a message   */
+            conn[i]->tx.ops->tx_write(&conn[i]->tx, now_ps);
+}
+
+void net_send(struct net *n, struct net_msg *m, uint64_t now_ps)
+{
+    m->start_ps = now_ps;
+    m->timer = (struct gw_timer){ .fire = finish_whole, .owner = m, .comp = m->dst_node };
+    if (m->src_node == m->dst_node) {      /* inside a host: no link, no time                  */
+        n->local_bytes += m->bytes;
+        gw_engine_timer_set(n->engine, &m->timer, now_ps);
+        return;
+    }
+    if (m->tp->ops->level == GW_TP_PACKET && m->bytes == 0) {
+        gw_engine_timer_set(n->engine, &m->timer, now_ps);
+        return;
+    }
+    if (m->tp->ops->level == GW_TP_PACKET && m->new_conn) {
+        send_one_shot(n, m, now_ps);
+        return;
+    }
+    m->pair = pair_get(n, m, m->tp, m->job_index, m->src_node, m->dst_node);
+    if (!m->pair)
+        return;
+    if (m->tp->ops->level == GW_TP_FLUID)
+        send_fluid(n, m, now_ps);
+    else
+        send_packets(n, m, m->pair->conn, m->pair->streams, now_ps);
+}
+
+/* Flows that have not ended, at the end of the run. */
+void net_record_open_flows(struct net *n)
+{
+    for (uint32_t i = 0; i < n->conn_count; i++) {
+        struct net_conn *c = n->conn[i];
+        struct net_share *s = c ? c->undelivered : NULL;
+
+        for (; s; s = s->next) {
+            uint64_t begin = s->end - s->bytes;
+
+            record_flow(n, c, s, GW_NEVER, c->delivered > begin ? c->delivered - begin : 0);
+        }
+    }
+}
+
+/* ---- packets in and out of hosts ---------------------------------------------------------- */
+
+static void frame_receive(struct net *n, struct gw_pkt *p)
+{
+    n->frames_received++;
+    n->pkts_delivered++;
+    net_pkt_free(n, p);
+}
+
+void net_host_receive(struct net *n, struct gw_pkt *p, uint64_t now_ps)
+{
+    struct net_conn *c;
+
+    if (GW_UNLIKELY(p->flags & (GW_PKT_FRAME | GW_PKT_CORRUPT))) {
+        if (p->flags & GW_PKT_CORRUPT && !(p->flags & GW_PKT_FRAME)) {
+            net_drop(n, NULL, p, GW_DROP_CORRUPT);
+            return;
+        }
+        frame_receive(n, p);
+        return;
+    }
+    n->pkts_delivered++;
+    c = n->conn[p->flow];
+    if (GW_UNLIKELY(!c)) {
+        net_pkt_free(n, p);
+        return;
+    }
+    if (p->flags & GW_PKT_REVERSE)
+        c->tx.ops->tx_packet(&c->tx, p, now_ps);
+    else
+        c->rx.ops->rx_packet(&c->rx, p, now_ps);
+}
+
+static void emit_tx(struct gw_tx *tx, struct gw_pkt *p, uint64_t now_ps)
+{
+    struct net *n = tx->net;
+    struct net_conn *c = GW_CONTAINER(tx, struct net_conn, tx);
+
+    p->flow = tx->flow;
+    p->src = tx->src;
+    p->dst = tx->dst;
+    p->priority = tx->priority;
+    p->dscp = tx->dscp;
+    p->hash = c->hash_fwd;
+    if (GW_UNLIKELY(n->conf.route == NET_SPRAY))
+        p->hash = net_mix32(p->hash + c->spray++);
+    net_port_send(n, &n->port[c->out_fwd], p, now_ps);
+}
+
+static void emit_rx(struct gw_rx *rx, struct gw_pkt *p, uint64_t now_ps)
+{
+    struct net *n = rx->net;
+    struct net_conn *c = GW_CONTAINER(rx, struct net_conn, rx);
+
+    p->flow = rx->flow;
+    p->src = rx->dst;
+    p->dst = rx->src;
+    p->flags |= GW_PKT_REVERSE;
+    p->hash = c->hash_rev;
+    if (GW_UNLIKELY(n->conf.route == NET_SPRAY))
+        p->hash = net_mix32(p->hash + c->spray++);
+    net_port_send(n, &n->port[c->out_rev], p, now_ps);
+}
+
+/* ---- queue disciplines: the host keeps the books ------------------------------------------- */
+
+static enum gw_verdict qdisc_enqueue(struct gw_qdisc *q, struct gw_pkt *p, uint64_t now_ps)
+{
+    uint32_t len = p->len_bytes;
+    enum gw_verdict v;
+
+    q->drop_reason = GW_DROP_QUEUE_FULL;
+    v = q->ops->enqueue(q, p, now_ps);
+    if (v == GW_Q_DROPPED) {
+        q->dropped_pkts++;
+        q->dropped_bytes += len;
+        q->drops[q->drop_reason]++;
+        return v;
+    }
+    q->backlog_bytes += v == GW_Q_TRIMMED ? p->len_bytes : len;
+    q->backlog_pkts++;
+    return v;
+}
+
+static struct gw_pkt *qdisc_dequeue(struct gw_qdisc *q, uint64_t now_ps)
+{
+    struct gw_pkt *p = q->ops->dequeue(q, now_ps);
+
+    if (p) {
+        q->backlog_bytes -= p->len_bytes;
+        q->backlog_pkts--;
+        q->sent_bytes += p->len_bytes;
+        q->sent_pkts++;
+    }
+    return p;
+}
+
+/* A discipline throws out a packet that it had taken. */
+static void qdisc_drop(struct gw_qdisc *q, struct gw_pkt *p, enum gw_drop_reason why)
+{
+    struct net_port *o = q->port;
+
+    q->backlog_bytes -= p->len_bytes;
+    q->backlog_pkts--;
+    q->dropped_pkts++;
+    q->dropped_bytes += p->len_bytes;
+    q->drops[why]++;
+    net_drop(o->net, o, p, why);
+}
+
+static void timer_set(void *net, struct gw_timer *t, uint64_t at_ps)
+{
+    gw_engine_timer_set(((struct net *)net)->engine, t, at_ps);
+}
+
+static void timer_stop(void *net, struct gw_timer *t)
+{
+    gw_engine_timer_stop(((struct net *)net)->engine, t);
+}
+
+void net_host_functions(struct gw_host *h)
+{
+    h->pkt_alloc = net_pkt_alloc;
+    h->pkt_free = net_pkt_free;
+    h->ext_alloc = ext_alloc;
+    h->ext_get = net_ext_get;
+    h->timer_set = timer_set;
+    h->timer_stop = timer_stop;
+    h->qdisc_drop = qdisc_drop;
+    h->qdisc_enqueue = qdisc_enqueue;
+    h->qdisc_dequeue = qdisc_dequeue;
+    h->nic_room = net_nic_room;
+    h->emit_tx = emit_tx;
+    h->emit_rx = emit_rx;
+    h->rx_deliver = rx_deliver;
+    h->tx_acked = tx_acked;
+    h->tx_closed = tx_closed;
+    h->fluid_done = fluid_done;
+}
+
+/* ---- transports --------------------------------------------------------------------------- */
+
+static uint32_t count_option(const struct gw_entry *e, const void *conf, const char *name)
+{
+    for (uint32_t i = 0; i < e->plugin->param_count; i++)
+        if (!strcmp(e->plugin->params[i].name, name))
+            return *(const uint32_t *)((const char *)conf + e->plugin->params[i].offset);
+    return 1;
+}
+
+/* Both the transport's rows and its congestion control's are read from one map: each skips the
+ * other's keys. */
+static enum gw_status read_conf(struct net_transport *tp, struct gw_value *v, const char *what,
+                                struct gw_error *err)
+{
+    const struct gw_plugin *a = tp->entry->plugin, *b = tp->cc ? tp->cc->plugin : NULL;
+    const char *skip_a[GW_GIVEN_MAX + 2] = { "kind" }, *skip_b[GW_GIVEN_MAX + 2] = { "kind" };
+
+    for (uint32_t i = 0; b && i < b->param_count; i++)
+        skip_a[i + 1] = b->params[i].name;
+    for (uint32_t i = 0; i < a->param_count; i++)
+        skip_b[i + 1] = a->params[i].name;
+    if (a->params && gw_params_read(a->params, a->param_count, tp->conf, v, skip_a, what, NULL,
+                                    err) != GW_OK)
+        return err->code;
+    if (b && b->params)
+        return gw_params_read(b->params, b->param_count, tp->cc_conf, v, skip_b, what, NULL, err);
+    return GW_OK;
+}
+
+static enum gw_status transport_cc(struct net *n, struct net_transport *tp, struct gw_value *v,
+                                   const char *where, struct gw_error *err)
+{
+    const struct gw_entry *e = tp->entry;
+    const struct gw_value *given = gw_value_get(v, "cc");
+    const char *name = NULL;
+    char at[256];
+
+    for (uint32_t i = 0; i < e->plugin->param_count; i++)
+        if (!strcmp(e->plugin->params[i].name, "cc"))
+            name = given && given->text ? given->text : e->plugin->params[i].def;
+    if (!name || !*name)
+        return GW_OK;
+    tp->cc = gw_registry_find(n->registry, GW_KIND_CC, name,
+                              given ? gw_value_where(given, at, sizeof at) : where, err);
+    if (!tp->cc)
+        return err->code;
+    tp->cc_conf = calloc(1, ((const struct gw_cc_ops *)tp->cc->ops)->conf_bytes + 1);
+    return tp->cc_conf ? GW_OK : gw_fail(err, GW_NOMEM, "out of memory for the transport");
+}
+
+static enum gw_status fluid_new(struct net *n, struct net_transport *tp, struct gw_error *err)
+{
+    struct gw_fluid *f = calloc(1, sizeof *f);
+
+    if (!f)
+        return gw_fail(err, GW_NOMEM, "out of memory for the transport");
+    tp->fluid = f;
+    f->ops = tp->ops;
+    f->host = n->host;
+    f->net = n;
+    f->conf = tp->conf;
+    f->link_count = n->ports;
+    f->link_rate_bps = n->link_rate_bps;
+    f->comp = n->nodes + n->ports + n->fluid_count++;
+    f->priv = calloc(1, tp->ops->fluid_bytes + 1);
+    if (!f->priv)
+        return gw_fail(err, GW_NOMEM, "out of memory for the transport");
+    return tp->ops->fluid_init(f, err);
+}
+
+struct net_transport *net_add_transport(struct net *n, struct gw_value *v, struct gw_error *err)
+{
+    struct net_transport *tp = calloc(1, sizeof *tp);
+    struct gw_value *kind = gw_value_get(v, "kind");
+    char where[256] = "transport", what[300];
+
+    if (!tp) {
+        gw_fail(err, GW_NOMEM, "out of memory for the transport");
+        return NULL;
+    }
+    tp->next = n->transports;
+    n->transports = tp;
+    if (v)
+        gw_value_where(kind ? kind : v, where, sizeof where);
+    tp->entry = gw_registry_find(n->registry, GW_KIND_TRANSPORT,
+                                 kind && kind->text ? kind->text : "tcp", where, err);
+    if (!tp->entry)
+        return NULL;
+    tp->ops = tp->entry->ops;
+    tp->conf = calloc(1, tp->ops->conf_bytes + 1);
+    snprintf(what, sizeof what, "transport %s", tp->entry->plugin->name);
+    if (!tp->conf) {
+        gw_fail(err, GW_NOMEM, "out of memory for the transport");
+        return NULL;
+    }
+    if (transport_cc(n, tp, v, where, err) != GW_OK || read_conf(tp, v, what, err) != GW_OK)
+        return NULL;
+    tp->streams = tp->ops->level == GW_TP_PACKET ? count_option(tp->entry, tp->conf, "streams") : 1;
+    if (tp->streams < 1 || tp->streams > 64) {
+        gw_fail(err, GW_PARAM, "%s: streams = %u: 1 to 64 are allowed", where, tp->streams);
+        return NULL;
+    }
+    if (tp->ops->ext_bytes > n->ext_bytes)
+        n->ext_bytes = tp->ops->ext_bytes;
+    if (tp->ops->level == GW_TP_FLUID && fluid_new(n, tp, err) != GW_OK)
+        return NULL;
+    return tp;
+}
+
+/* ---- the end ------------------------------------------------------------------------------ */
+
+void net_conn_free_all(struct net *n)
+{
+    for (uint32_t i = 0; i < n->conn_count; i++) {
+        struct net_conn *c = n->conn[i];
+
+        if (!c)
+            continue;
+        c->tp->ops->tx_fini(&c->tx);
+        c->tp->ops->rx_fini(&c->rx);
+        while (c->head) {
+            struct net_share *s = c->head;
+
+            c->head = s->next;
+            free(s);
+        }
+        free(c);
+    }
+    while (n->conn_free) {
+        struct net_conn *c = n->conn_free;
+
+        n->conn_free = c->next_free;
+        free(c);
+    }
+    while (n->share_free) {
+        struct net_share *s = n->share_free;
+
+        n->share_free = s->next;
+        free(s);
+    }
+    for (uint32_t i = 0; i < n->pair_slots; i++)
+        while (n->pair[i]) {
+            struct net_pair *p = n->pair[i];
+
+            n->pair[i] = p->next;
+            free(p->conn);
+            free(p->path);
+            free(p);
+        }
+    free(n->pair);
+    free(n->conn);
+    while (n->transports) {
+        struct net_transport *tp = n->transports;
+
+        n->transports = tp->next;
+        if (tp->fluid) {
+            if (tp->ops->fluid_fini)
+                tp->ops->fluid_fini(tp->fluid);
+            free(tp->fluid->priv);
+            free(tp->fluid);
+        }
+        free(tp->conf);
+        free(tp->cc_conf);
+        free(tp);
+    }
+}

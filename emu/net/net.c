@@ -1,0 +1,608 @@
+/*
+ * net - puts a network together from a graph, and takes its books at the end
+ *
+ * Everything here runs before the first packet or behind the last one: ports with their limits and
+ * modes, disciplines, channels, captures, records, and the check that for every link sent =
+ * delivered + lost + in flight.
+ *
+ * Default queues: a switch port that nobody configured is a tail-drop FIFO of
+ * max(150 kB, rate x 80 us, rate x 2 x delay of its link) bytes: 1 MB at 100 Gbit/s, two
+ * bandwidth-delay products on long links. A host's own NIC never drops; it pushes back.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "emu/net/prog.h"
+
+#define AUTO_MIN_BYTES 150000u
+#define AUTO_TIME_PS (80 * GW_PS_PER_US)
+#define NIC_QUEUE_PS (100 * GW_PS_PER_US)
+#define NIC_QUEUE_BYTES 32768u
+
+void net_fail(struct net *n, enum gw_status code, const char *text)
+{
+    n->failed = true;
+    gw_fail(&n->error, code, "%s", text);
+    gw_engine_stop(n->engine);
+}
+
+static uint64_t auto_limit(uint64_t rate_bps, uint64_t delay_ps)
+{
+    uint64_t a = gw_mul_div(rate_bps, AUTO_TIME_PS, 8 * GW_PS_PER_S);
+    uint64_t b = gw_mul_div(rate_bps, 2 * delay_ps, 8 * GW_PS_PER_S);
+
+    if (b > a)
+        a = b;
+    return a > AUTO_MIN_BYTES ? a : AUTO_MIN_BYTES;
+}
+
+static void port_init(struct net *n, uint32_t id)
+{
+    struct net_port *o = &n->port[id];
+    const struct gw_graph_link *l = &n->graph->link[id / 2];
+    const struct gw_graph_dir *d = &l->dir[id & 1];
+
+    o->net = n;
+    o->id = id;
+    o->from = id & 1 ? l->b : l->a;
+    o->to = id & 1 ? l->a : l->b;
+    o->rate_bps = d->rate_bps;
+    o->delay_ps = d->delay_ps;
+    o->framing_bytes = l->framing_bytes;
+    if (d->rate_bps && 8 * GW_PS_PER_S % d->rate_bps == 0)
+        o->ps_per_byte = 8 * GW_PS_PER_S / d->rate_bps;
+    o->limit_pkts = o->limit_bytes = UINT64_MAX;
+    o->is_nic = n->graph->node[o->from].kind == GW_NODE_HOST;
+    n->link_rate_bps[id] = d->rate_bps;
+    net_port_timer_init(o);
+}
+
+static bool net_tables(struct net *n)
+{
+    const struct gw_graph *g = n->graph;
+
+    n->nodes = g->node_count;
+    n->ports = 2 * g->link_count;
+    n->port = aligned_alloc(64, (n->ports + 1) * sizeof *n->port);
+    n->port_flags = calloc(n->ports + 1, 1);
+    n->delivered = calloc(n->ports + 1, sizeof *n->delivered);
+    n->link_rate_bps = calloc(n->ports + 1, sizeof *n->link_rate_bps);
+    n->salt = calloc(n->nodes, sizeof *n->salt);
+    n->down = calloc(n->nodes, sizeof *n->down);
+    n->host_index = calloc(n->nodes, sizeof *n->host_index);
+    n->host_node = calloc(n->nodes, sizeof *n->host_node);
+    n->dmod_div = calloc(n->nodes, sizeof *n->dmod_div);
+    if (!n->port || !n->port_flags || !n->delivered || !n->link_rate_bps || !n->salt ||
+        !n->down || !n->host_index || !n->host_node || !n->dmod_div)
+        return false;
+    memset(n->port, 0, n->ports * sizeof *n->port);
+    return true;
+}
+
+/* Divisor for the destination-modulo mode: up-going choices of the tiers below multiply. */
+static void dmod_divisors(struct net *n)
+{
+    uint32_t width[16] = { 0 };
+
+    for (uint32_t v = 0; v < n->nodes; v++) {
+        uint32_t t = n->graph->node[v].tier;
+
+        if (t >= GW_ARRAY_LEN(width))
+            continue;
+        for (uint32_t leaf = 0; leaf < n->routes->leaf_count; leaf++) {
+            uint32_t c = n->routes->row[(size_t)leaf * n->nodes + v].count;
+
+            if (c > width[t])
+                width[t] = c;
+        }
+    }
+    for (uint32_t v = 0; v < n->nodes; v++) {
+        uint32_t t = n->graph->node[v].tier, div = 1;
+
+        for (uint32_t i = 0; i < t && i < GW_ARRAY_LEN(width); i++)
+            div *= width[i] ? width[i] : 1;
+        n->dmod_div[v] = t < GW_ARRAY_LEN(width) ? div : 1;
+    }
+}
+
+static void net_nodes(struct net *n)
+{
+    struct gw_rng rng;
+
+    gw_rng_open(&rng, n->conf.seed, "net/salt");
+    for (uint32_t v = 0; v < n->nodes; v++) {
+        char name[512];
+        uint32_t leaf = n->routes->leaf_of[v];
+
+        snprintf(name, sizeof name, "switch/%s/salt", n->graph->node[v].name);
+        gw_rng_open(&rng, n->conf.seed, name);
+        n->salt[v] = n->conf.polarised ? 0 : gw_rng_u32(&rng);
+        if (n->graph->node[v].kind == GW_NODE_HOST) {
+            n->host_index[v] = n->host_count;
+            n->host_node[n->host_count++] = v;
+        }
+        n->down[v] = GW_NONE;
+        if (leaf != GW_NONE && n->routes->leaf_node[leaf] != v &&
+            n->routes->adj.first[v + 1] > n->routes->adj.first[v])
+            n->down[v] = n->routes->adj.out[n->routes->adj.first[v]] ^ 1;
+    }
+}
+
+struct net *net_new(struct gw_registry *r, struct gw_graph *g, struct gw_topology *t,
+                    struct gw_routes *routes, const struct net_conf *c, struct gw_error *err)
+{
+    struct net *n = calloc(1, sizeof *n);
+
+    if (!n)
+        goto nomem;
+    n->registry = r;
+    n->host = gw_registry_host(r);
+    n->graph = g;
+    n->topology = t;
+    n->routes = routes;
+    n->conf = *c;
+    n->ext_free = GW_NONE;
+    n->engine = gw_engine_new(c->seed, c->events_per_us, net_deliver, n);
+    if (!n->engine || !net_tables(n))
+        goto nomem;
+    for (uint32_t i = 0; i < n->ports; i++)
+        port_init(n, i);
+    net_nodes(n);
+    if (c->route == NET_DMOD)
+        dmod_divisors(n);
+    else
+        for (uint32_t v = 0; v < n->nodes; v++)
+            n->dmod_div[v] = 1;
+    return n;
+
+nomem:
+    net_free(n);
+    gw_fail(err, GW_NOMEM, "out of memory for the network");
+    return NULL;
+}
+
+static void qdisc_free(struct gw_qdisc *q)
+{
+    if (!q)
+        return;
+    if (q->ops->fini)
+        q->ops->fini(q);
+    free(q->priv);
+    free(q->conf);
+    free(q);
+}
+
+static void channel_free(struct gw_channel *c)
+{
+    if (!c)
+        return;
+    if (c->ops->fini)
+        c->ops->fini(c);
+    free(c->priv);
+    free(c->conf);
+    free(c);
+}
+
+void net_free(struct net *n)
+{
+    if (!n)
+        return;
+    net_conn_free_all(n);
+    for (uint32_t i = 0; n->port && i < n->ports; i++) {
+        struct net_port *o = &n->port[i];
+
+        qdisc_free(o->qdisc);
+        channel_free(o->channel);
+        free(o->wait);
+        if (o->log) {
+            free(o->log->row);
+            free(o->log->path);
+            free(o->log);
+        }
+    }
+    for (uint32_t i = 0; i < n->slab_count; i++)
+        free(n->slab[i]);
+    for (uint32_t i = 0; i < n->ext_chunks; i++)
+        free(n->ext_chunk[i]);
+    free(n->slab);
+    free(n->ext_chunk);
+    free(n->port);
+    free(n->port_flags);
+    free(n->delivered);
+    free(n->link_rate_bps);
+    free(n->salt);
+    free(n->down);
+    free(n->host_index);
+    free(n->host_node);
+    free(n->dmod_div);
+    gw_engine_free(n->engine);
+    free(n);
+}
+
+/* ---- disciplines and channels ------------------------------------------------------------- */
+
+static struct gw_qdisc *qdisc_new(struct net *n, uint32_t id, const struct gw_entry *e)
+{
+    struct net_port *o = &n->port[id];
+    struct gw_qdisc *q = calloc(1, sizeof *q);
+    const struct gw_qdisc_ops *ops = e->ops;
+    char dev[256], name[300];
+
+    if (!q)
+        return NULL;
+    q->ops = ops;
+    q->host = n->host;
+    q->port = o;
+    q->priv = calloc(1, ops->priv_bytes + 1);
+    q->conf = calloc(1, ops->conf_bytes + 1);
+    q->txqueuelen = 1000;
+    q->mtu_bytes = n->graph->link[id / 2].mtu_bytes + GW_ETH_BYTES;
+    q->rate_bps = o->rate_bps;
+    q->auto_limit_bytes = auto_limit(o->rate_bps, o->delay_ps);
+    gw_graph_dev_name(n->graph, id, dev, sizeof dev);
+    snprintf(name, sizeof name, "link/%s/qdisc", dev);
+    gw_rng_open(&q->rng, n->conf.seed, name);
+    if (!q->priv || !q->conf) {
+        qdisc_free(q);
+        return NULL;
+    }
+    return q;
+}
+
+static enum gw_status qdisc_install(struct net *n, uint32_t id, struct gw_qdisc *q, bool user,
+                                    struct gw_error *err)
+{
+    struct net_port *o = &n->port[id];
+
+    if (q->ops->init && q->ops->init(q, err) != GW_OK) {
+        qdisc_free(q);
+        return err->code;
+    }
+    qdisc_free(o->qdisc);
+    o->qdisc = q;
+    o->user_qdisc = user;
+    return GW_OK;
+}
+
+enum gw_status net_set_qdisc(struct net *n, uint32_t id, struct gw_value *v, struct gw_error *err)
+{
+    static const char *const skip[] = { "kind", "dev", NULL };
+    struct gw_value *kind = gw_value_get(v, "kind");
+    const struct gw_entry *e;
+    struct gw_qdisc *q;
+    char where[512], what[300];
+
+    gw_value_where(kind ? kind : v, where, sizeof where);
+    gw_value_get(v, "dev");
+    if (!kind || !kind->text)
+        return gw_fail(err, GW_PARAM, "%s: a queue discipline needs `kind:`, e.g. {kind: pfifo, "
+                       "limit: 100}", where);
+    e = gw_registry_find(n->registry, GW_KIND_QDISC, kind->text, where, err);
+    if (!e)
+        return err->code;
+    q = qdisc_new(n, id, e);
+    if (!q)
+        return gw_fail(err, GW_NOMEM, "out of memory for a queue discipline");
+    snprintf(what, sizeof what, "qdisc %s", e->plugin->name);
+    if (gw_params_read(e->plugin->params, e->plugin->param_count, q->conf, v, skip, what,
+                       &q->given, err) != GW_OK) {
+        qdisc_free(q);
+        return err->code;
+    }
+    return qdisc_install(n, id, q, true, err);
+}
+
+enum gw_status net_set_qdisc_words(struct net *n, uint32_t id, const char *kind,
+                                   char *const *word, const char *where, struct gw_error *err)
+{
+    const struct gw_entry *e = gw_registry_find(n->registry, GW_KIND_QDISC, kind, where, err);
+    const struct gw_plugin *p;
+    struct gw_qdisc *q;
+
+    if (!e)
+        return err->code;
+    p = e->plugin;
+    q = qdisc_new(n, id, e);
+    if (!q)
+        return gw_fail(err, GW_NOMEM, "out of memory for a queue discipline");
+    if (gw_params_read(p->params, p->param_count, q->conf, NULL, NULL, kind, NULL, err) != GW_OK)
+        goto bad;
+    for (; *word; word += 2) {
+        uint32_t i = 0;
+
+        while (i < p->param_count && strcmp(p->params[i].name, *word))
+            i++;
+        if (i == p->param_count || !word[1]) {
+            gw_fail(err, GW_PARAM, i == p->param_count ?
+                    "%s: \"%s\" is not a word of qdisc %s; `gradwire help qdisc %s` lists them" :
+                    "%s: \"%s\" of qdisc %s lacks its value; `gradwire help qdisc %s` says which",
+                    where, *word, kind, kind);
+            goto bad;
+        }
+        if (gw_param_set(&p->params[i], q->conf, word[1], where, err) != GW_OK)
+            goto bad;
+        q->given |= UINT64_C(1) << i;
+    }
+    return qdisc_install(n, id, q, true, err);
+bad:
+    qdisc_free(q);
+    return err->code;
+}
+
+static enum gw_status default_fifo(struct net *n, uint32_t id, struct gw_error *err)
+{
+    char limit[32] = "limit", value[32];
+    char *word[3] = { limit, value, NULL };
+    struct net_port *o = &n->port[id];
+    enum gw_status s;
+
+    snprintf(value, sizeof value, "%llu", o->limit_bytes == UINT64_MAX ? 4294967295ull :
+             (unsigned long long)o->limit_bytes);
+    s = net_set_qdisc_words(n, id, "bfifo", word, "default queue", err);
+    o->user_qdisc = false;
+    return s;
+}
+
+enum gw_status net_set_channel(struct net *n, uint32_t id, const char *kind, struct gw_value *v,
+                               double loss, struct gw_error *err)
+{
+    static const char *const skip[] = { "kind", NULL };
+    char where[512] = "loss", text[64], dev[256], name[300];
+    const struct gw_entry *e;
+    const struct gw_channel_ops *ops;
+    struct gw_channel *c;
+
+    if (v)
+        gw_value_where(v, where, sizeof where);
+    e = gw_registry_find(n->registry, GW_KIND_CHANNEL, kind, where, err);
+    if (!e)
+        return err->code;
+    ops = e->ops;
+    c = calloc(1, sizeof *c);
+    if (!c)
+        return gw_fail(err, GW_NOMEM, "out of memory for a channel");
+    c->ops = ops;
+    c->host = n->host;
+    c->priv = calloc(1, ops->priv_bytes + 1);
+    c->conf = calloc(1, ops->conf_bytes + 1);
+    gw_graph_dev_name(n->graph, id, dev, sizeof dev);
+    snprintf(name, sizeof name, "link/%s/channel", dev);
+    gw_rng_open(&c->rng, n->conf.seed, name);
+    snprintf(text, sizeof text, "%.17g%%", loss * 100);
+    if (!c->priv || !c->conf) {
+        gw_fail(err, GW_NOMEM, "out of memory for a channel");
+    } else if (v) {
+        gw_params_read(e->plugin->params, e->plugin->param_count, c->conf, v, skip, kind,
+                       &c->given, err);
+    } else {
+        const struct gw_plugin *p = e->plugin;
+
+        for (uint32_t i = 0; i < p->param_count; i++)
+            if (!strcmp(p->params[i].name, "loss"))
+                gw_param_set(&p->params[i], c->conf, text, where, err);
+    }
+    if (err->code != GW_OK || (ops->init && ops->init(c, err) != GW_OK)) {
+        channel_free(c);
+        return err->code;
+    }
+    channel_free(n->port[id].channel);
+    n->port[id].channel = c;
+    return GW_OK;
+}
+
+/* ---- captures and logs -------------------------------------------------------------------- */
+
+void net_add_capture(struct net *n, uint32_t id, struct gw_capture *c)
+{
+    n->port[id].cap_tx = c;
+    n->port[id ^ 1].cap_rx = c;
+    n->keep_conns = true;
+}
+
+enum gw_status net_add_log(struct net *n, uint32_t id, const char *path, struct gw_error *err)
+{
+    struct net_log *l = calloc(1, sizeof *l);
+
+    if (l)
+        l->path = strdup(path);
+    if (!l || !l->path) {
+        free(l);
+        return gw_fail(err, GW_NOMEM, "out of memory for a packet log");
+    }
+    n->port[id].log = l;
+    return GW_OK;
+}
+
+enum gw_status net_write_logs(struct net *n, struct gw_error *err)
+{
+    for (uint32_t i = 0; i < n->ports; i++) {
+        struct net_log *l = n->port[i].log;
+        FILE *f;
+
+        if (!l)
+            continue;
+        f = fopen(l->path, "wx");
+        if (!f)
+            return gw_fail(err, GW_IO, "%s: cannot be created: %m; the packet log needs a new "
+                           "file in a directory that can be written", l->path);
+        fputs("job,flow,seq,size_bytes,sent_ps,received_ps,ce,flips\n", f);
+        for (uint64_t k = 0; k < l->count; k++) {
+            const struct net_log_row *r = &l->row[k];
+
+            fprintf(f, "%u,%u,%llu,%u,%llu,", r->job, r->flow, (unsigned long long)r->seq,
+                    r->size_bytes, (unsigned long long)r->sent_ps);
+            if (r->received_ps != GW_NEVER)
+                fprintf(f, "%llu", (unsigned long long)r->received_ps);
+            fprintf(f, ",%u,%u\n", r->ce, r->flips);
+        }
+        if (ferror(f) | fclose(f))
+            return gw_fail(err, GW_IO, "%s: writing failed: %m; free some disk space", l->path);
+    }
+    return GW_OK;
+}
+
+/* ---- ready -------------------------------------------------------------------------------- */
+
+static void nic_limits(struct net *n, struct net_port *o)
+{
+    uint64_t frame = n->graph->link[o->id / 2].mtu_bytes + GW_ETH_BYTES + o->framing_bytes;
+    uint64_t bytes = gw_mul_div(o->rate_bps, NIC_QUEUE_PS, 8 * GW_PS_PER_S);
+
+    if (bytes > NIC_QUEUE_BYTES)
+        bytes = NIC_QUEUE_BYTES;
+    if (bytes < 4 * frame)
+        bytes = 4 * frame;
+    o->room_ps = o->rate_bps ? gw_mul_div(bytes, 8 * GW_PS_PER_S, o->rate_bps) : GW_NEVER;
+    o->room_low_ps = o->room_ps / 2;
+}
+
+enum gw_status net_ready(struct net *n, struct gw_error *err)
+{
+    uint64_t horizon = gw_engine_horizon_ps(n->engine);
+
+    for (uint32_t i = 0; i < n->ports; i++) {
+        struct net_port *o = &n->port[i];
+        bool fifo = !o->qdisc || (o->qdisc->ops->fifo_limits &&
+                                  o->qdisc->ops->fifo_limits(o->qdisc, &o->limit_pkts,
+                                                             &o->limit_bytes));
+
+        if (!o->qdisc && !o->is_nic && o->rate_bps)
+            o->limit_bytes = auto_limit(o->rate_bps, o->delay_ps);
+        if (!fifo || o->cap_tx) {
+            o->mode = PORT_QUEUED;
+            if (!o->qdisc && default_fifo(n, i, err) != GW_OK)
+                return err->code;
+        }
+        nic_limits(n, o);
+        if (o->delay_ps >= horizon / 2 && !(o->channel && o->channel->ops->reorders))
+            o->flags |= PORT_LONG;
+        if (o->cap_rx)
+            o->flags |= PORT_RX_CAP;
+        if (o->log)
+            o->flags |= PORT_LOG;
+        n->port_flags[i] = o->flags;
+    }
+    return GW_OK;
+}
+
+/* ---- records ------------------------------------------------------------------------------ */
+
+static void take_samples(void *owner, uint64_t now_ps)
+{
+    struct net *n = owner;
+
+    for (uint32_t i = 0; i < n->ports; i++) {
+        struct net_port *o = &n->port[i];
+        struct gw_rec_link_sample s = { .at_ps = now_ps, .link = i };
+        uint64_t sent, drops = 0, marks = o->qdisc ? o->qdisc->marked_pkts : 0;
+
+        net_port_queue(o, now_ps, &s.queue_bytes, &s.queue_pkts);
+        sent = o->sent_bytes - (o->mode == PORT_ARITHMETIC ? s.queue_bytes : 0);
+        for (int k = 0; k < GW_DROP_COUNT; k++)
+            drops += o->drops[k];
+        s.sent_bytes = sent - o->sample_bytes;
+        s.drops = drops - o->sample_drops;
+        s.marked_pkts = marks - o->sample_marks;
+        o->sample_bytes = sent;
+        o->sample_drops = drops;
+        o->sample_marks = marks;
+        if ((s.sent_bytes || s.drops || s.queue_bytes) && n->sink)
+            n->sink->ops->link_sample(n->sink, &s);
+    }
+    if (!rt_idle(n->rt) || n->live_pkts)
+        gw_engine_timer_set(n->engine, &n->sample_timer, now_ps + n->conf.link_sample_ps);
+}
+
+void net_start_records(struct net *n, struct gw_sink *s)
+{
+    n->sink = s;
+    for (uint32_t v = 0; v < n->nodes; v++)
+        s->ops->node(s, &(struct gw_rec_node){ v, n->graph->node[v].name,
+                                               n->graph->node[v].kind == GW_NODE_HOST });
+    for (uint32_t i = 0; i < n->ports; i++) {
+        const struct net_port *o = &n->port[i];
+        char dev[512], dir[1024];
+
+        gw_graph_dev_name(n->graph, i, dev, sizeof dev);
+        snprintf(dir, sizeof dir, "%s->%s", n->graph->node[o->from].name,
+                 n->graph->node[o->to].name);
+        s->ops->link(s, &(struct gw_rec_link){ i, dev, dir, o->from, o->to, o->rate_bps,
+                                               o->delay_ps });
+    }
+    if (n->conf.link_sample_ps) {
+        n->sample_timer = (struct gw_timer){ .fire = take_samples, .owner = n,
+                                             .comp = n->nodes + n->ports + n->fluid_count };
+        gw_engine_timer_set(n->engine, &n->sample_timer, n->conf.link_sample_ps);
+    }
+}
+
+static void record_stats(struct net *n, uint32_t id, const char *owner, const void *priv,
+                         const struct gw_stat *stats, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t v;
+
+        memcpy(&v, (const char *)priv + stats[i].offset, sizeof v);
+        n->sink->ops->stat(n->sink, &(struct gw_rec_stat){ id, owner, stats[i].name, v });
+    }
+}
+
+static uint64_t in_flight(const struct net *n, uint32_t id)
+{
+    const struct net_port *o = &n->port[id];
+
+    return o->sent_pkts + o->duplicated_pkts - o->lost_pkts - n->delivered[id].pkts +
+           (o->mode == PORT_QUEUED ? o->qdisc->backlog_pkts : 0);
+}
+
+void net_finish_records(struct net *n)
+{
+    net_record_open_flows(n);
+    for (uint32_t i = 0; i < n->ports; i++) {
+        const struct net_port *o = &n->port[i];
+        struct gw_rec_link_total t = {
+            .link = i, .sent_pkts = o->sent_pkts, .sent_bytes = o->sent_bytes,
+            .wire_bytes = o->sent_bytes + o->sent_pkts * o->framing_bytes,
+            .delivered_pkts = n->delivered[i].pkts, .delivered_bytes = n->delivered[i].bytes,
+            .in_flight_pkts = in_flight(n, i), .busy_ps = o->busy_ps,
+            .wait_sum_ps_hi = (uint64_t)(o->wait_sum_ps >> 64),
+            .wait_sum_ps = (uint64_t)o->wait_sum_ps, .wait_max_ps = o->wait_max_ps,
+            .queue_max_bytes = o->queue_max_bytes, .queue_max_pkts = o->queue_max_pkts,
+            .marked_pkts = o->qdisc ? o->qdisc->marked_pkts : 0,
+            .fluid_bytes = o->fluid_bytes, .drops = o->drops,
+        };
+
+        if (n->sink->ops->link_total(n->sink, &t) != GW_OK)
+            net_fail(n, GW_IO, "the records could not be written");
+        if (o->qdisc && o->user_qdisc)
+            record_stats(n, i, "qdisc", o->qdisc->priv, o->qdisc->ops->stats,
+                         o->qdisc->ops->stat_count);
+        if (o->channel)
+            record_stats(n, i, "channel", o->channel->priv, o->channel->ops->stats,
+                         o->channel->ops->stat_count);
+    }
+}
+
+enum gw_status net_check_books(struct net *n, struct gw_error *err)
+{
+    uint64_t flying = 0;
+
+    for (uint32_t i = 0; i < n->ports; i++) {
+        const struct net_port *o = &n->port[i];
+        char dev[256];
+
+        if (o->sent_pkts + o->duplicated_pkts < o->lost_pkts + n->delivered[i].pkts)
+            return gw_fail(err, GW_BUG, "%s: more packets arrived than were sent (%llu sent, %llu "
+                           "delivered, %llu lost); this is a fault of gradwire",
+                           gw_graph_dev_name(n->graph, i, dev, sizeof dev),
+                           (unsigned long long)o->sent_pkts,
+                           (unsigned long long)n->delivered[i].pkts,
+                           (unsigned long long)o->lost_pkts);
+        flying += in_flight(n, i);
+    }
+    if (flying != n->live_pkts)
+        return gw_fail(err, GW_BUG, "%llu packets are in flight by the links' books, %llu exist; "
+                       "this is a fault of gradwire", (unsigned long long)flying,
+                       (unsigned long long)n->live_pkts);
+    return GW_OK;
+}

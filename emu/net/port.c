@@ -1,0 +1,477 @@
+/*
+ * port - one direction of a link: queue, serialisation, propagation, channel; and forwarding
+ *
+ * The packet path. By arithmetic: start = max(now, free), free = start + transmission time,
+ * arrival = free + delay, one event. Packets that have not begun are kept in a small ring (start,
+ * length), so that limits and queue lengths are exactly those of a queued FIFO: the packet that is
+ * being serialised does not count. Queued: the discipline holds the packets, the port's timer ends
+ * each serialisation. Long links (delay beyond the wheel) keep their packets in a FIFO with one
+ * pending event.
+ *
+ * Left out here: pauses, circuits and rate changes while running (the discipline contract and the
+ * modes are prepared for them).
+ */
+#include <stdlib.h>
+
+#include "emu/net/net.h"
+
+/* ---- books -------------------------------------------------------------------------------- */
+
+void net_drop(struct net *n, struct net_port *o, struct gw_pkt *p, enum gw_drop_reason why)
+{
+    if (o)
+        o->drops[why]++;
+    n->drops[why]++;
+    n->pkts_dropped++;
+    if (!(p->flags & GW_PKT_FRAME) && n->conn[p->flow])
+        n->conn[p->flow]->dropped_pkts++;
+    net_pkt_free(n, p);
+}
+
+static void note_wait(struct net_port *o, uint64_t wait)
+{
+    o->wait_sum_ps += wait;
+    if (wait > o->wait_max_ps)
+        o->wait_max_ps = wait;
+}
+
+static void note_queue(struct net_port *o, uint64_t bytes, uint64_t pkts)
+{
+    if (bytes > o->queue_max_bytes)
+        o->queue_max_bytes = bytes;
+    if (pkts > o->queue_max_pkts)
+        o->queue_max_pkts = pkts;
+}
+
+static inline uint64_t serialise(struct net_port *o, struct gw_pkt *p)
+{
+    uint32_t wire = p->len_bytes + o->framing_bytes;
+
+    o->sent_pkts++;
+    o->sent_bytes += p->len_bytes;
+    if (GW_LIKELY(o->ps_per_byte))
+        return wire * o->ps_per_byte;
+    return o->rate_bps ? gw_tx_ps(wire, o->rate_bps, &o->carry) : 0;
+}
+
+/* ---- packet log --------------------------------------------------------------------------- */
+
+static void log_sent(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t now_ps)
+{
+    struct net_log *l = o->log;
+    struct net_log_row *r;
+
+    if (!(p->flags & GW_PKT_FRAME))
+        return;
+    if (l->count == l->cap) {
+        uint64_t cap = l->cap ? l->cap * 2 : 1024;
+
+        r = realloc(l->row, cap * sizeof *r);
+        if (!r) {
+            net_fail(n, GW_NOMEM, "out of memory in the packet log; log fewer frames");
+            return;
+        }
+        l->row = r;
+        l->cap = cap;
+    }
+    r = &l->row[l->count];
+    *r = (struct net_log_row){ .sent_ps = now_ps, .received_ps = GW_NEVER, .seq = p->tp[0],
+                               .job = (uint32_t)(p->tp[1] >> 32), .flow = (uint32_t)p->tp[1],
+                               .size_bytes = p->len_bytes };
+    p->tp[2] = ++l->count;
+}
+
+void net_log_receive(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t now_ps)
+{
+    struct net_log *l = o->log;
+    struct net_log_row *r;
+
+    if (!(p->flags & GW_PKT_FRAME) || !p->tp[2] || p->tp[2] > l->count)
+        return;
+    r = &l->row[p->tp[2] - 1];
+    if (r->received_ps != GW_NEVER) {              /* a duplicate has a second row             */
+        struct net_log_row first = *r;
+
+        log_sent(n, o, p, first.sent_ps);
+        if (n->failed)
+            return;
+        r = &l->row[l->count - 1];
+        r->duplicate = true;
+    }
+    r->received_ps = now_ps;
+    r->ce = p->ecn == GW_ECN_CE;
+    r->flips = p->flags & GW_PKT_CORRUPT ? 1 : 0;
+}
+
+/* ---- out to the wire ---------------------------------------------------------------------- */
+
+static inline void fly(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t arrive_ps,
+                       bool in_order)
+{
+    p->stamp_ps = arrive_ps;
+    p->in_port = o->id;
+    if (GW_UNLIKELY(o->flags & PORT_LONG) && in_order) {
+        p->next = NULL;
+        if (o->flight_tail) {
+            o->flight_tail->next = p;
+            o->flight_tail = p;
+            return;
+        }
+        o->flight_head = o->flight_tail = p;
+    }
+    gw_engine_post(n->engine, arrive_ps, o->to, n->nodes + o->id, o->count++, p);
+}
+
+/* The next packet of a long link becomes the pending event. */
+static void fly_next(struct net *n, struct net_port *o, struct gw_pkt *arrived)
+{
+    if (o->flight_head != arrived)
+        return;                                     /* it was sent out of order                */
+    o->flight_head = arrived->next;
+    if (!o->flight_head) {
+        o->flight_tail = NULL;
+        return;
+    }
+    gw_engine_post(n->engine, o->flight_head->stamp_ps, o->to, n->nodes + o->id, o->count++,
+                   o->flight_head);
+}
+
+static void through_channel(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t sent_ps)
+{
+    struct gw_channel *c = o->channel;
+    uint64_t extra = 0, arrive;
+    uint32_t fate = c->ops->transit(c, p, sent_ps, &extra);
+
+    c->seen_pkts++;
+    if (fate & GW_FATE_DUPLICATE) {
+        struct gw_pkt *d = net_pkt_alloc(n);
+
+        if (d) {
+            uint32_t ext = d->ext;
+
+            *d = *p;
+            d->ext = ext;
+            if (p->ext != GW_NONE) {
+                void *e = n->host->ext_alloc(n, d);
+
+                if (e)
+                    memcpy(e, net_ext_get(n, p), n->ext_bytes);
+            }
+            c->duplicated_pkts++;
+            o->duplicated_pkts++;
+            fly(n, o, d, sent_ps + o->delay_ps + extra, !c->ops->reorders);
+        }
+    }
+    if (fate & GW_FATE_LOSS) {
+        c->lost_pkts++;
+        o->lost_pkts++;
+        o->lost_bytes += p->len_bytes;
+        net_drop(n, o, p, GW_DROP_LOSS);
+        return;
+    }
+    if (fate & GW_FATE_CORRUPT) {
+        c->corrupt_pkts++;
+        p->flags |= GW_PKT_CORRUPT;
+    }
+    arrive = sent_ps + o->delay_ps + extra;
+    fly(n, o, p, arrive, !c->ops->reorders);
+}
+
+static inline void leave(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t sent_ps)
+{
+    if (GW_UNLIKELY(o->channel != NULL))
+        through_channel(n, o, p, sent_ps);
+    else
+        fly(n, o, p, sent_ps + o->delay_ps, true);
+}
+
+/* ---- arithmetic mode ---------------------------------------------------------------------- */
+
+/* Those that have begun by now leave the ring. */
+static void settle(struct net_port *o, uint64_t now_ps)
+{
+    while (o->wait_count) {
+        struct net_wait *w = &o->wait[o->wait_head];
+
+        if (w->start_ps > now_ps)
+            return;
+        o->wait_bytes -= w->len_bytes;
+        o->wait_head = (o->wait_head + 1) & (o->wait_cap - 1);
+        o->wait_count--;
+    }
+}
+
+static bool wait_push(struct net_port *o, uint64_t start_ps, uint32_t len_bytes)
+{
+    if (o->wait_count == o->wait_cap) {
+        uint32_t cap = o->wait_cap ? o->wait_cap * 2 : 16;
+        struct net_wait *w = malloc(cap * sizeof *w);
+
+        if (!w)
+            return false;
+        for (uint32_t i = 0; i < o->wait_count; i++)
+            w[i] = o->wait[(o->wait_head + i) & (o->wait_cap - 1)];
+        free(o->wait);
+        o->wait = w;
+        o->wait_cap = cap;
+        o->wait_head = 0;
+    }
+    o->wait[(o->wait_head + o->wait_count++) & (o->wait_cap - 1)] =
+        (struct net_wait){ start_ps, len_bytes };
+    o->wait_bytes += len_bytes;
+    return true;
+}
+
+/* The transmitter is busy: waits, or is dropped (false). */
+static bool queue_up(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t now_ps)
+{
+    settle(o, now_ps);
+    if (o->wait_count >= o->limit_pkts || o->wait_bytes + p->len_bytes > o->limit_bytes) {
+        net_drop(n, o, p, GW_DROP_QUEUE_FULL);
+        return false;
+    }
+    if (!wait_push(o, o->free_ps, p->len_bytes)) {
+        net_fail(n, GW_NOMEM, "out of memory in a queue; give it a limit");
+        net_drop(n, o, p, GW_DROP_QUEUE_FULL);
+        return false;
+    }
+    note_queue(o, o->wait_bytes, o->wait_count);
+    note_wait(o, o->free_ps - now_ps);
+    return true;
+}
+
+static inline void send_arithmetic(struct net *n, struct net_port *o, struct gw_pkt *p,
+                                   uint64_t now_ps)
+{
+    uint64_t start = now_ps, tx;
+
+    if (o->free_ps > now_ps) {
+        if (!queue_up(n, o, p, now_ps))
+            return;
+        start = o->free_ps;
+    } else if (o->wait_count) {
+        o->wait_count = 0;
+        o->wait_bytes = 0;
+        o->carry = 0;
+    } else if (o->free_ps < now_ps) {
+        o->carry = 0;
+    }
+    tx = serialise(o, p);
+    o->busy_ps += tx;
+    o->free_ps = start + tx;
+    leave(n, o, p, o->free_ps);
+}
+
+/* ---- queued mode -------------------------------------------------------------------------- */
+
+static void pull(struct net *n, struct net_port *o, uint64_t now_ps)
+{
+    for (;;) {
+        struct gw_qdisc *q = o->qdisc;
+        struct gw_pkt *p = n->host->qdisc_dequeue(q, now_ps);
+        uint64_t tx;
+
+        if (!p) {
+            uint64_t at = q->backlog_pkts ? q->ops->next_ps(q, now_ps) : GW_NEVER;
+
+            if (at != GW_NEVER)
+                gw_engine_timer_set(n->engine, &o->timer, at);
+            break;
+        }
+        note_wait(o, now_ps - p->stamp_ps);
+        if (o->free_ps != now_ps)
+            o->carry = 0;
+        if (o->cap_tx) {
+            struct net_conn *c = p->flags & GW_PKT_FRAME ? NULL : n->conn[p->flow];
+
+            gw_capture_packet(o->cap_tx, p, c ? c->tx.ops : NULL, net_ext_get(n, p),
+                              c ? &c->addr : NULL, now_ps);
+        }
+        tx = serialise(o, p);
+        o->busy_ps += tx;
+        o->free_ps = now_ps + tx;
+        leave(n, o, p, o->free_ps);
+        if (tx) {
+            o->busy = true;
+            gw_engine_timer_set(n->engine, &o->timer, o->free_ps);
+            break;
+        }
+    }
+    if (o->is_nic && o->room_head)
+        net_port_room(o, now_ps);
+}
+
+static void port_timer(void *owner, uint64_t now_ps)
+{
+    struct net_port *o = owner;
+
+    if (o->mode == PORT_QUEUED) {
+        o->busy = false;
+        pull(o->net, o, now_ps);
+    } else {
+        net_port_room(o, now_ps);
+    }
+}
+
+static void send_queued(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t now_ps)
+{
+    p->stamp_ps = now_ps;
+    if (n->host->qdisc_enqueue(o->qdisc, p, now_ps) == GW_Q_DROPPED) {
+        net_drop(n, o, p, o->qdisc->drop_reason);
+        return;
+    }
+    if (!o->busy)
+        pull(n, o, now_ps);
+    note_queue(o, o->qdisc->backlog_bytes, o->qdisc->backlog_pkts);
+}
+
+void net_port_send(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t now_ps)
+{
+    if (GW_UNLIKELY(o->log != NULL))
+        log_sent(n, o, p, now_ps);
+    if (GW_LIKELY(o->mode == PORT_ARITHMETIC))
+        send_arithmetic(n, o, p, now_ps);
+    else
+        send_queued(n, o, p, now_ps);
+}
+
+void net_port_queue(struct net_port *o, uint64_t now_ps, uint64_t *bytes, uint64_t *pkts)
+{
+    if (o->mode == PORT_QUEUED) {
+        *bytes = o->qdisc->backlog_bytes;
+        *pkts = o->qdisc->backlog_pkts;
+        return;
+    }
+    settle(o, now_ps);
+    *bytes = o->wait_bytes;
+    *pkts = o->wait_count;
+}
+
+/* ---- room at a host's NIC ----------------------------------------------------------------- */
+
+static uint64_t backlog_ps(const struct net_port *o, uint64_t now_ps)
+{
+    if (o->mode == PORT_QUEUED)
+        return o->rate_bps ? gw_mul_div(o->qdisc->backlog_bytes, 8 * GW_PS_PER_S, o->rate_bps) : 0;
+    return o->free_ps > now_ps ? o->free_ps - now_ps : 0;
+}
+
+/* Serves the flows that wait for room, in turn, until the queue is full again. */
+void net_port_room(struct net_port *o, uint64_t now_ps)
+{
+    if (o->serving)
+        return;                                     /* the outer call goes on                  */
+    while (o->room_head && backlog_ps(o, now_ps) < o->room_ps) {
+        struct net_conn *c = o->room_head;
+
+        o->room_head = c->room_next;
+        if (!o->room_head)
+            o->room_tail = NULL;
+        c->waiting = false;
+        c->grant = 4;
+        o->serving = c;
+        c->tx.ops->tx_room(&c->tx, now_ps);
+        o->serving = NULL;
+    }
+    if (o->room_head && o->mode == PORT_ARITHMETIC)
+        gw_engine_timer_set(o->net->engine, &o->timer,
+                            o->free_ps > o->room_low_ps ? o->free_ps - o->room_low_ps : now_ps);
+}
+
+static uint64_t wait_for_room(struct net_port *o, struct net_conn *c, uint64_t now_ps)
+{
+    if (!c->waiting) {
+        c->waiting = true;
+        c->room_next = NULL;
+        if (o->room_tail)
+            o->room_tail->room_next = c;
+        else
+            o->room_head = c;
+        o->room_tail = c;
+        if (o->mode == PORT_ARITHMETIC && !o->serving && !o->timer.armed)
+            gw_engine_timer_set(o->net->engine, &o->timer,
+                                o->free_ps > now_ps + o->room_low_ps ?
+                                o->free_ps - o->room_low_ps : now_ps);
+    }
+    return 0;
+}
+
+uint64_t net_nic_room(struct gw_tx *tx, uint64_t now_ps)
+{
+    struct net *n = tx->net;
+    struct net_conn *c = GW_CONTAINER(tx, struct net_conn, tx);
+    struct net_port *o = &n->port[c->out_fwd];
+
+    if (!o->rate_bps || o->user_qdisc || !o->is_nic)
+        return UINT64_MAX;
+    if (o->room_head || c->waiting) {               /* others wait: keep the turn              */
+        if (o->serving != c || !c->grant)
+            return wait_for_room(o, c, now_ps);
+        c->grant--;
+    }
+    if (backlog_ps(o, now_ps) >= o->room_ps)
+        return wait_for_room(o, c, now_ps);
+    return tx->mtu_bytes;
+}
+
+void net_port_timer_init(struct net_port *o)
+{
+    o->timer = (struct gw_timer){ .fire = port_timer, .owner = o, .comp = o->from };
+}
+
+/* ---- arrivals ----------------------------------------------------------------------------- */
+
+uint32_t net_next(const struct net *n, uint32_t node, uint32_t dst, uint32_t hash)
+{
+    const struct gw_routes *r = n->routes;
+    uint32_t leaf = r->leaf_of[dst];
+    const struct gw_route_row *row;
+
+    if (r->leaf_node[leaf] == node)
+        return n->down[dst];
+    row = &r->row[(size_t)leaf * n->nodes + node];
+    if (row->count == 1)
+        return r->pool[row->first];
+    if (!row->count)
+        return GW_NONE;
+    if (n->conf.route == NET_DMOD)
+        return r->pool[row->first + n->host_index[dst] / n->dmod_div[node] % row->count];
+    hash = net_mix32(hash ^ n->salt[node]);
+    return r->pool[row->first + (uint32_t)(((uint64_t)hash * row->count) >> 32)];
+}
+
+static void arrive_flagged(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t now_ps)
+{
+    if (o->flags & PORT_LONG)
+        fly_next(n, o, p);
+    if (o->cap_rx) {
+        struct net_conn *c = p->flags & GW_PKT_FRAME ? NULL : n->conn[p->flow];
+
+        gw_capture_packet(o->cap_rx, p, c ? c->tx.ops : NULL, net_ext_get(n, p),
+                          c ? &c->addr : NULL, now_ps);
+    }
+    if (o->log)
+        net_log_receive(n, o, p, now_ps);
+}
+
+void net_deliver(void *net, uint32_t node, struct gw_pkt *p, uint64_t now_ps)
+{
+    struct net *n = net;
+    uint32_t in = p->in_port, out;
+
+    n->hops++;
+    n->delivered[in].pkts++;
+    n->delivered[in].bytes += p->len_bytes;
+    if (GW_UNLIKELY(n->port_flags[in]))
+        arrive_flagged(n, &n->port[in], p, now_ps);
+    if (p->dst == node) {
+        net_host_receive(n, p, now_ps);
+        return;
+    }
+    out = net_next(n, node, p->dst, p->hash);
+    if (GW_UNLIKELY(out == GW_NONE)) {
+        net_drop(n, NULL, p, GW_DROP_NO_ROUTE);
+        return;
+    }
+    net_port_send(n, &n->port[out], p, now_ps);
+}
