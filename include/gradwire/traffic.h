@@ -121,7 +121,7 @@ struct gw_program {              /* host-owned, one per rank                    
 enum gw_coll_op { GW_COLL_ALL_REDUCE, GW_COLL_ALL_GATHER, GW_COLL_REDUCE_SCATTER,
                   GW_COLL_BROADCAST, GW_COLL_ALL_TO_ALL, GW_COLL_OP_COUNT };
 
-/* Bytes to seconds, linear in between, flat below the first and steepest slope beyond the last. */
+/* Bytes to seconds: linear in between, flat below the first row, the last slope beyond the last. */
 struct gw_cost_table {
     const struct gw_cost_row { double bytes, seconds; } *row;
     uint32_t count;

@@ -1,0 +1,19 @@
+# traffic: plugins (collective, parallel, pattern), the converter of layer tables, and the tables.
+libgwplug_la_SOURCES += traffic/collective/coll_ring.c
+builtin_plugins      += gw_collective_ring
+libgwplug_la_SOURCES += traffic/collective/coll_ps.c
+builtin_plugins      += gw_collective_ps gw_collective_ps_single
+libgwplug_la_SOURCES += traffic/parallel/par_data.c
+builtin_plugins      += gw_traffic_data_parallel
+libgwplug_la_SOURCES += traffic/pattern/pat_all_to_all.c
+builtin_plugins      += gw_traffic_all_to_all
+libgwplug_la_SOURCES += traffic/pattern/pat_collective.c
+builtin_plugins      += gw_traffic_collective
+libgwplug_la_SOURCES += traffic/pattern/pat_flows.c
+builtin_plugins      += gw_traffic_flows
+libgwplug_la_SOURCES += traffic/pattern/pat_frames.c
+builtin_plugins      += gw_traffic_frames
+libgwplug_la_SOURCES += traffic/pattern/pat_incast.c
+builtin_plugins      += gw_traffic_incast
+libgwplug_la_SOURCES += traffic/pattern/pat_permutation.c
+builtin_plugins      += gw_traffic_permutation

@@ -1,0 +1,240 @@
+/*
+ * pat_frames - numbered test frames at a chosen rate, for looking at one link
+ *
+ * Host `from` sends UDP-like frames to host `to`, without a transport: `count` frames of `size`
+ * bytes (Ethernet without FCS), one arrival each `interval`, or each exponential time of that mean
+ * (`arrivals: poisson`); an arrival is `burst` frames at one instant. Instead of an interval a rate
+ * may be given: interval = 8 size burst / (rate load). Several generators run side by side, each
+ * with a flow number for the packet log. The host makes the frames and keeps their log.
+ *
+ * With Poisson arrivals and a fixed size one queue is M/D/1: the mean wait is rho / (2 (1 - rho))
+ * service times, a permanent test.
+ *
+ * Left out: sizes drawn from a distribution, on/off sources.
+ */
+#include <gradwire/alg/program.h>
+
+enum { FRAMES_CONSTANT, FRAMES_POISSON };
+
+struct gen_conf {
+    uint64_t size_bytes, interval_ps, rate_bps, start_ps, count;
+    double   load;
+    uint32_t flow, burst, ecn, priority, dscp, arrivals;
+};
+
+struct frames_conf {
+    const char *from, *to;
+    const struct gw_value *generators;
+    struct gen_conf one;
+};
+
+struct frames_job {
+    struct gw_rankmap map;
+    struct gw_frame_source *source;
+    uint32_t count, from, to;
+};
+
+/* The options of a generator, at offset @base of the conf; `arrivals` is the last. */
+#define FRAMES_GEN_PARAMS(base)                                                                    \
+    { "flow", GW_P_U32, (base) + offsetof(struct gen_conf, flow), "0", NULL, NULL,                 \
+      "Number of the flow in the packet log." },                                                   \
+    { "size", GW_P_BYTES, (base) + offsetof(struct gen_conf, size_bytes), "0", NULL, "65549",      \
+      "Ethernet frame without FCS; at least 42 for the headers." },                                \
+    { "interval", GW_P_TIME, (base) + offsetof(struct gen_conf, interval_ps), "0", NULL, NULL,     \
+      "Time between arrivals, or its mean." },                                                     \
+    { "rate", GW_P_RATE, (base) + offsetof(struct gen_conf, rate_bps), "0", NULL, NULL,            \
+      "Instead of interval: bits of frames (without FCS) per second." },                           \
+    { "load", GW_P_FRACTION, (base) + offsetof(struct gen_conf, load), "100%", NULL, NULL,         \
+      "Share of the rate that is sent." },                                                         \
+    { "start", GW_P_TIME, (base) + offsetof(struct gen_conf, start_ps), "0", NULL, NULL,           \
+      "First arrival, after the job's start." },                                                   \
+    { "count", GW_P_U64, (base) + offsetof(struct gen_conf, count), "0", NULL, NULL,               \
+      "Number of frames." },                                                                       \
+    { "ecn", GW_P_U32, (base) + offsetof(struct gen_conf, ecn), "0", "0", "3",                     \
+      "ECN field: 0 not capable, 1 ECT(1), 2 ECT(0), 3 CE." },                                     \
+    { "priority", GW_P_U32, (base) + offsetof(struct gen_conf, priority), "0", "0", "255",         \
+      "Priority of the frames." },                                                                 \
+    { "dscp", GW_P_U32, (base) + offsetof(struct gen_conf, dscp), "0", "0", "63",                  \
+      "DSCP field." },                                                                             \
+    { "burst", GW_P_U32, (base) + offsetof(struct gen_conf, burst), "1", "1", "1000000",           \
+      "Frames of one arrival." },                                                                  \
+    { "arrivals", GW_P_CHOICE, (base) + offsetof(struct gen_conf, arrivals), "constant",           \
+      "constant|poisson", NULL, "Constant intervals, or exponential ones." }
+
+static const struct gw_param frames_gen_params[] = { FRAMES_GEN_PARAMS(0) };
+
+#define FRAMES_GEN_ROWS   GW_ARRAY_LEN(frames_gen_params)
+#define FRAMES_ARRIVALS   (FRAMES_GEN_ROWS - 1)      /* row of `arrivals`                      */
+#define FRAMES_OWN_ROWS   3u                         /* from, to, generators come first        */
+#define FRAMES_MIN_BYTES  42u                        /* Ethernet, IPv4 and UDP headers         */
+
+static void frames_job_fini(struct gw_job *job)
+{
+    struct frames_job *j = job->priv;
+
+    gw_rankmap_free(job->host, &j->map);
+    job->host->release(j->source);
+    memset(j, 0, sizeof *j);
+}
+
+/* Interval of @g, from its rate if need be; 0 with a sentence. */
+static uint64_t frames_interval(const struct gen_conf *g, const char *where, struct gw_error *err)
+{
+    double ps;
+
+    if (!g->interval_ps == !g->rate_bps) {
+        gw_fail(err, GW_PARAM, "%s: frames need either interval or rate", where);
+        return 0;
+    }
+    if (g->interval_ps)
+        return g->interval_ps;
+    ps = (double)g->size_bytes * g->burst * 8e12 / ((double)g->rate_bps * g->load);
+    if (!(ps >= 1 && ps < 0x1p63)) {
+        gw_fail(err, GW_PARAM, "%s: rate times load makes an interval of %g s, which cannot be "
+                "played; 1 ps to 106 days is the range", where, ps * 1e-12);
+        return 0;
+    }
+    return (uint64_t)(ps + 0.5);
+}
+
+/* Appends a source for @g; @where is its position. */
+static enum gw_status frames_add(struct gw_job *job, const struct gen_conf *g, const char *where,
+                                 struct gw_error *err)
+{
+    struct frames_job *j = job->priv;
+    struct gw_frame_source *more;
+    uint64_t interval_ps;
+
+    if (g->size_bytes < FRAMES_MIN_BYTES)
+        return gw_fail(err, GW_PARAM, "%s: the frame's size is %u bytes; at least %u are needed",
+                       where, (unsigned)g->size_bytes, FRAMES_MIN_BYTES);
+    if (!g->count)
+        return gw_fail(err, GW_PARAM, "%s: count is 0; say how many frames are sent", where);
+    interval_ps = frames_interval(g, where, err);
+    if (!interval_ps)
+        return GW_PARAM;
+    more = job->host->resize(j->source, ((size_t)j->count + 1) * sizeof *more);
+    if (!more)
+        return gw_fail(err, GW_NOMEM, "%s: out of memory for generators", where);
+    j->source = more;
+    more[j->count++] = (struct gw_frame_source){
+        .to = j->to, .flow = g->flow, .size_bytes = (uint32_t)g->size_bytes,
+        .interval_ps = interval_ps, .start_ps = g->start_ps, .count = g->count,
+        .burst = g->burst, .ecn = (uint8_t)g->ecn, .priority = (uint8_t)g->priority,
+        .dscp = (uint8_t)g->dscp, .poisson = g->arrivals == FRAMES_POISSON,
+    };
+    return GW_OK;
+}
+
+/* The entries of `generators:`; `arrivals` beside the list is their default. */
+static enum gw_status frames_list(struct gw_job *job, struct gw_value *list, struct gw_error *err)
+{
+    const struct frames_conf *conf = job->conf;
+    const struct gw_host *h = job->host;
+    uint64_t single = (((uint64_t)1 << FRAMES_ARRIVALS) - 1) << FRAMES_OWN_ROWS;
+    enum gw_status st = GW_OK;
+    char where[300];
+
+    list->used = true;
+    h->value_where(list, where, sizeof where);
+    if (list->kind != GW_V_LIST || !list->child)
+        return gw_fail(err, GW_PARAM, "%s: generators is a list of maps {size: 1000, "
+                       "interval: 4ms, count: 100}", where);
+    if (job->given & single)
+        return gw_fail(err, GW_PARAM, "%s: size, interval and their like stand either in "
+                       "generators or beside it, not both", where);
+    for (struct gw_value *v = list->child; v && st == GW_OK; v = v->next) {
+        struct gen_conf g = { 0 };
+        uint64_t given = 0;
+
+        v->used = true;
+        h->value_where(v, where, sizeof where);
+        if (v->kind != GW_V_MAP)
+            return gw_fail(err, GW_PARAM, "%s: a generator is a map {size: 1000, interval: 4ms, "
+                           "count: 100}", where);
+        st = h->params_read(frames_gen_params, FRAMES_GEN_ROWS, &g, v, NULL, "a generator", &given,
+                            err);
+        if (!(given >> FRAMES_ARRIVALS & 1))
+            g.arrivals = conf->one.arrivals;
+        if (st == GW_OK)
+            st = frames_add(job, &g, where, err);
+    }
+    return st;
+}
+
+static enum gw_status frames_prepare(struct gw_job *job, struct gw_error *err)
+{
+    const struct frames_conf *conf = job->conf;
+    const struct gw_host *h = job->host;
+    struct frames_job *j = job->priv;
+    const char *name[2] = { conf->from, conf->to }, *const key[2] = { "from", "to" };
+    uint32_t   *rank[2] = { &j->from, &j->to };
+    char where[300];
+    enum gw_status st = gw_rankmap_open(job, &j->map, err);
+
+    for (uint32_t i = 0; i < 2 && st == GW_OK; i++) {
+        struct gw_value *v = h->value_get(job->value, key[i]);
+
+        h->value_where(v ? v : job->value, where, sizeof where);
+        st = gw_rankmap_name(job, &j->map, name[i], where, rank[i], err);
+    }
+    if (st == GW_OK && j->from == j->to)
+        st = gw_fail(err, GW_PARAM, "%s: frames from host \"%s\" to itself cross no network",
+                     where, conf->to);
+    if (st != GW_OK)
+        return st;
+    h->value_where(job->value, where, sizeof where);
+    if (job->iterations > 1)
+        return gw_fail(err, GW_PARAM, "%s: frames know no iterations, here are %u; `count` says "
+                       "how long they last", where, job->iterations);
+    st = conf->generators ? frames_list(job, h->value_get(job->value, "generators"), err)
+                          : frames_add(job, &conf->one, where, err);
+    return st != GW_OK ? st : gw_rankmap_close(job, &j->map, err);
+}
+
+static enum gw_status frames_job_init(struct gw_job *job, struct gw_error *err)
+{
+    enum gw_status st = frames_prepare(job, err);
+
+    if (st != GW_OK)
+        frames_job_fini(job);
+    return st;
+}
+
+static enum gw_status frames_next(struct gw_program *p, uint32_t iteration, struct gw_error *err)
+{
+    const struct frames_job *j = p->job->priv;
+    enum gw_status st = GW_OK;
+
+    if (p->rank != j->from || iteration)
+        return GW_OK;
+    for (uint32_t i = 0; i < j->count && st == GW_OK; i++)
+        st = p->job->host->frame_source(p, &j->source[i], err);
+    return st;
+}
+
+static const struct gw_traffic_ops frames_ops = {
+    .conf_bytes = sizeof(struct frames_conf),
+    .job_bytes  = sizeof(struct frames_job),
+    .job_init   = frames_job_init,
+    .job_fini   = frames_job_fini,
+    .next       = frames_next,
+    .sets_ranks = true,
+};
+
+static const struct gw_param frames_params[] = {
+    { "from", GW_P_STRING, offsetof(struct frames_conf, from), NULL, NULL, NULL,
+      "Host that sends." },
+    { "to", GW_P_STRING, offsetof(struct frames_conf, to), NULL, NULL, NULL,
+      "Host that receives." },
+    { "generators", GW_P_VALUE, offsetof(struct frames_conf, generators), "", NULL, NULL,
+      "List of maps with the keys below, one for each stream of frames." },
+    FRAMES_GEN_PARAMS(offsetof(struct frames_conf, one)),
+};
+
+GW_PLUGIN(gw_traffic_frames) = {
+    GW_PLUGIN_HEAD(GW_KIND_TRAFFIC, frames_ops),
+    .name    = "frames",
+    .summary = "Numbered test frames at constant or Poisson intervals between two hosts.",
+    .params  = frames_params, .param_count = GW_ARRAY_LEN(frames_params),
+};
