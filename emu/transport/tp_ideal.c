@@ -446,7 +446,11 @@ static void pending_flush(struct ideal *s)
     }
 }
 
-/* Takes a fixed flow's rate off its links: it will be frozen anew in this sweep. */
+/*
+ * Takes a fixed flow's rate off its links: it will be frozen anew in this sweep. The share of a
+ * link is now a mean of its old one and this rate, so an old key that is below both still holds
+ * as a lower bound and is left.
+ */
 static void flow_question(struct ideal *s, uint32_t slot)
 {
     struct ideal_rate *r = &s->rate[slot];
@@ -458,7 +462,8 @@ static void flow_question(struct ideal *s, uint32_t slot)
         assert(l->fixed >= r->rate);
         l->fixed -= r->rate;
         l->open++;
-        link_touch(s, h[i].link);
+        if (l->heap_at == GW_NONE || l->key > r->rate)
+            link_touch(s, h[i].link);
     }
     s->link[r->holder].held--;
     s->link[r->holder].held_sum -= r->rate;

@@ -576,6 +576,8 @@ static void fat_tree_path(struct tflow *t, uint32_t a, uint32_t b)
     t->path_len = n;
 }
 
+/* All 16,256 pairs with one size; or a quarter of them with sizes that all differ, so that there is
+ * a sweep for each end. */
 static void all_to_all(bool one_size)
 {
     uint32_t n = 0, sizes = FT_HOSTS * (FT_HOSTS - 1);
@@ -589,14 +591,14 @@ static void all_to_all(bool one_size)
         cap_bps[l] = 100 * GBIT;
     for (uint32_t a = 0; a < FT_HOSTS; a++)
         for (uint32_t b = 0; b < FT_HOSTS; b++) {
-            if (a == b)
+            if (a == b || (!one_size && (a + b) % 4))
                 continue;
             t[n].bytes = one_size ? 1000000 : 500000 + dice(1000000);
             bytes += t[n].bytes;
             in_bytes += b == 0 ? t[n].bytes : 0;
             fat_tree_path(&t[n++], a, b);
         }
-    CU_ASSERT_FATAL(n == sizes);
+    CU_ASSERT_FATAL(n == (one_size ? sizes : 4032));
     fake_open(&k, cap_bps, FT_LINKS);
     took_s = gw_clock_cpu_s();
     fake_run(&k, t, n);
