@@ -42,6 +42,7 @@ struct gw_topo {
     const struct gw_plugin *plugin;
     struct gw_graph *graph;
     uint32_t hosts;                      /* how many nodes are hosts                          */
+    uint32_t radix;                      /* its option k (of a fat tree), 0: it has none      */
     void *conf;
 };
 

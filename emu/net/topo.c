@@ -66,6 +66,19 @@ static enum gw_status topo_read(struct gw_topo *t, struct gw_error *err)
                           skip, what, &t->topology.given, err);
 }
 
+/* The option `k` is the radix wherever a topology has one. */
+static uint32_t topo_radix(const struct gw_topo *t)
+{
+    const struct gw_param *p = t->plugin->params;
+    uint32_t i;
+
+    for (i = 0; i < t->plugin->param_count; i++) {
+        if (!strcmp(p[i].name, "k") && p[i].type == GW_P_U32)
+            return *(const uint32_t *)((const char *)t->conf + p[i].offset);
+    }
+    return 0;
+}
+
 static enum gw_status topo_build(struct gw_topo *t, struct gw_error *err)
 {
     struct gw_value *v = t->topology.value;
@@ -82,6 +95,7 @@ static enum gw_status topo_build(struct gw_topo *t, struct gw_error *err)
         return gw_fail(err, st, "%s: topology %s could not be built", where, t->plugin->name);
     for (i = 0; i < t->graph->node_count; i++)
         t->hosts += t->graph->node[i].kind == GW_NODE_HOST;
+    t->radix = topo_radix(t);
     if (!t->hosts)
         return gw_fail(err, GW_PARAM, "%s: topology %s has no hosts, so nothing can be sent",
                        where, t->plugin->name);
