@@ -6,6 +6,8 @@
  *
  *   _s seconds   _bytes   _bps bits per second   _ratio, _utilisation, _share, _probability per cent
  *
+ * People see the first TEXT_ROWS rows; an analysis puts what matters most in front.
+ *
  * A NULL cell is empty in CSV, null in JSON, "-" in text. A number that is not finite is NULL, for
  * JSON has no other word for it.
  */
@@ -20,6 +22,7 @@
 #include <unistd.h>
 
 #define CELL_TEXT 64u           /* bytes of a printed number                                   */
+#define TEXT_ROWS 20u           /* people see this many of a table and how many more there are */
 
 struct gw_table {
     struct gw_table *next;
@@ -238,15 +241,27 @@ static void pad(FILE *f, size_t n)
         fputc(' ', f);
 }
 
+static size_t shown_rows(const struct gw_table *t)
+{
+    return t->rows > TEXT_ROWS + 1 ? TEXT_ROWS : t->rows;
+}
+
 /* Numbers stand right, text left; a column is text if any of its cells is. */
 static bool column_is_text(const struct gw_table *t, uint32_t c)
 {
-    bool any = false;
+    for (size_t r = 0; r < t->rows; r++)
+        if (t->cell[r * t->columns + c].kind == GW_CELL_TEXT)
+            return true;
+    return false;
+}
 
-    for (size_t r = 0; r < t->rows; r++) {
-        any |= t->cell[r * t->columns + c].kind == GW_CELL_TEXT;
-    }
-    return any;
+/* A column without any value, such as the reason why something is missing, is left out. */
+static bool column_is_empty(const struct gw_table *t, uint32_t c)
+{
+    for (size_t r = 0; r < t->rows; r++)
+        if (t->cell[r * t->columns + c].kind != GW_CELL_NULL)
+            return false;
+    return t->rows > 0;
 }
 
 static void column_head(const char *name, char *buf, size_t n)
@@ -267,7 +282,7 @@ static size_t column_width(const struct gw_table *t, uint32_t c)
     enum unit unit = column_unit(t->column[c], &stem);
 
     width = stem;
-    for (size_t r = 0; r < t->rows; r++) {
+    for (size_t r = 0; r < shown_rows(t); r++) {
         size_t w = text_width(cell_text(&t->cell[r * t->columns + c], unit, buf));
 
         width = w > width ? w : width;
@@ -275,7 +290,7 @@ static size_t column_width(const struct gw_table *t, uint32_t c)
     return width;
 }
 
-static void text_put(FILE *f, const char *s, size_t width, bool left, bool last)
+static void text_put(FILE *f, const char *s, size_t width, bool left)
 {
     size_t w = text_width(s);
     size_t gap = width > w ? width - w : 0;
@@ -284,33 +299,45 @@ static void text_put(FILE *f, const char *s, size_t width, bool left, bool last)
     if (!left)
         pad(f, gap);
     fputs(s, f);
-    if (left && !last)
+    if (left)
         pad(f, gap);
+}
+
+/* Row @r, or the head for SIZE_MAX. Columns of width 0 are left out. */
+static void text_row(const struct gw_table *t, size_t r, const size_t *width, FILE *f)
+{
+    char buf[CELL_TEXT], head[CELL_TEXT];
+    size_t stem;
+
+    for (uint32_t c = 0; c < t->columns; c++) {
+        enum unit unit = column_unit(t->column[c], &stem);
+
+        if (!width[c])
+            continue;
+        column_head(t->column[c], head, sizeof head);
+        text_put(f, r == SIZE_MAX ? head : cell_text(&t->cell[r * t->columns + c], unit, buf),
+                 width[c], column_is_text(t, c));
+    }
+    fputc('\n', f);
 }
 
 static enum gw_status table_text(const struct gw_table *t, FILE *f)
 {
-    size_t *width = calloc(t->columns ? t->columns : 1, sizeof *width), stem;
-    char buf[CELL_TEXT], head[128];
+    size_t *width = calloc(t->columns ? t->columns : 1, sizeof *width);
 
     if (!width)
         return GW_NOMEM;
+    for (uint32_t c = 0; c < t->columns; c++)
+        width[c] = column_is_empty(t, c) ? 0 : column_width(t, c);
     fprintf(f, "%s\n", t->title);
-    for (uint32_t c = 0; c < t->columns; c++) {
-        width[c] = column_width(t, c);
-        column_head(t->column[c], head, sizeof head);
-        text_put(f, head, width[c], column_is_text(t, c), c + 1 == t->columns);
-    }
-    fputc('\n', f);
-    for (size_t r = 0; r < t->rows; r++) {
-        for (uint32_t c = 0; c < t->columns; c++)
-            text_put(f, cell_text(&t->cell[r * t->columns + c],
-                                  column_unit(t->column[c], &stem), buf),
-                     width[c], column_is_text(t, c), c + 1 == t->columns);
-        fputc('\n', f);
-    }
+    if (t->rows)
+        text_row(t, SIZE_MAX, width, f);
+    for (size_t r = 0; r < shown_rows(t); r++)
+        text_row(t, r, width, f);
     if (!t->rows)
         fputs("  (nothing recorded)\n", f);
+    if (t->rows > shown_rows(t))
+        fprintf(f, "  ... %zu more rows; --json and --csv give all\n", t->rows - shown_rows(t));
     free(width);
     return ferror(f) ? GW_IO : GW_OK;
 }

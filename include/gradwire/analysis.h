@@ -37,6 +37,36 @@ struct gw_analysis_ops {
     void (*spare[8])(void);
 };
 
+static inline struct gw_cell gw_cell_null(void)
+{
+    struct gw_cell c = { GW_CELL_NULL, 0, 0, NULL };
+
+    return c;
+}
+
+static inline struct gw_cell gw_cell_int(int64_t v)
+{
+    struct gw_cell c = { GW_CELL_INT, v, 0, NULL };
+
+    return c;
+}
+
+/* A number that is not finite is printed as one that is not there. */
+static inline struct gw_cell gw_cell_real(double v)
+{
+    struct gw_cell c = { GW_CELL_REAL, 0, v, NULL };
+
+    return c;
+}
+
+/* NULL is a cell without a value. */
+static inline struct gw_cell gw_cell_text(const char *v)
+{
+    struct gw_cell c = { v ? GW_CELL_TEXT : GW_CELL_NULL, 0, 0, v };
+
+    return c;
+}
+
 /* In a descriptor's flags: its tables' place in the report, 1 first; without one they come last. */
 #define GW_ANALYSIS_PLACE(n)        ((uint32_t)(n) & 0xffu)
 #define GW_ANALYSIS_PLACE_OF(flags) ((flags) & 0xffu)
