@@ -11,3 +11,4 @@ gradwire_SOURCES += emu/cli/verb_explain.c
 gradwire_SOURCES += emu/cli/verb_help.c
 gradwire_SOURCES += emu/cli/verb_list.c
 gradwire_SOURCES += emu/cli/verb_run.c
+gradwire_SOURCES += emu/cli/study.c

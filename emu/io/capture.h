@@ -23,8 +23,13 @@ struct gw_capture_conf {
  * filters never go to DNS: a word that is not an address is refused. */
 GW_API struct gw_capture *gw_capture_open(const struct gw_capture_conf *c, const char *where,
                                           struct gw_error *err);
+/* Would gw_capture_open() take this filter? Opens no file. @filter NULL: yes. */
+GW_API enum gw_status gw_capture_check_filter(const char *filter, const char *where,
+                                              struct gw_error *err);
 /* One packet at @now_ps, seen leaving or entering the device. @ops encodes the L4 header (NULL:
- * a UDP test frame), @ext its extension. MAC addresses are made from the node numbers. */
+ * a UDP test frame), @ext its extension. @addr as the flow's sender sees it; packets with
+ * GW_PKT_REVERSE get its addresses swapped. NULL: addresses are made from the node numbers, as MAC
+ * addresses always are. Write failures are kept for gw_capture_close(). */
 GW_API void gw_capture_packet(struct gw_capture *c, const struct gw_pkt *p,
                               const struct gw_transport_ops *ops, const void *ext,
                               const struct gw_flow_addr *addr, uint64_t now_ps);

@@ -268,8 +268,8 @@ static void tx_closed(struct gw_tx *tx, uint64_t now_ps)
 
     (void)now_ps;
     c->open = false;
-    if (c->one_shot)
-        n->closing_conns--;
+    if (c->one_shot && !--n->closing_conns && rt_idle(n->rt))
+        gw_engine_stop(n->engine);
     if (c->waiting || c->head || n->keep_conns)
         return;                            /* somebody may still ask for it: kept to the end   */
     c->tp->ops->tx_fini(&c->tx);

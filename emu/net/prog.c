@@ -928,6 +928,10 @@ static void frame_fire(void *owner, uint64_t now_ps)
     struct rt *rt = s->rank->rt;
     uint64_t next;
 
+    if (rt->dry) {
+        rt->frames_done++;
+        return;
+    }
     frame_arrival(s, now_ps);
     if (s->sent >= s->f.count) {
         rt->frames_done++;

@@ -1,0 +1,1284 @@
+/*
+ * study - the one place where topology, transport, jobs, captures and records join
+ *
+ * gw_study_open() reads everything, builds the network and collects every problem it meets instead
+ * of stopping at the first; gw_study_run() opens captures and records, plays, takes the books.
+ *
+ * `tc:` lines: this version takes `qdisc add|replace dev DEV root [handle H:] KIND [WORD VALUE]...`
+ * with the option rows of the discipline as words; netem, classes and filters belong to the next
+ * step of the road.
+ */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include <math.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <sys/utsname.h>
+
+#include "emu/cli/study.h"
+#include "emu/core/doc.h"
+#include "emu/core/expect.h"
+#include "emu/core/record.h"
+#include "emu/core/table.h"
+#include "emu/net/prog.h"
+
+#ifndef PACKAGE_VERSION
+#define PACKAGE_VERSION "0"
+#endif
+
+#define PROGRESS_EVENTS UINT64_C(2000000)
+
+struct study_capture {
+    struct study_capture *next;
+    uint32_t    dev;               /* directed link                                            */
+    const char *filter;
+    uint64_t    snap;
+    char        where[256];
+    struct gw_capture *open;
+};
+
+struct text_list {
+    char **item;
+    size_t count;
+};
+
+struct gw_study {
+    struct gw_registry *registry;
+    struct gw_doc  *doc;
+    struct gw_value *root;
+    char           *dir;           /* of the study file                                        */
+    char           *path;
+    char            name[128];
+    struct text_list problem, warning, output, expect;
+    struct gw_topo  topo;
+    bool            topo_open;
+    struct gw_routes *routes;
+    struct net     *net;
+    struct rt      *rt;
+    struct net_conf conf;
+    struct gw_record_conf record;
+    struct net_transport *transport;
+    struct study_capture *captures;
+    uint64_t        until_ps;
+    uint64_t        packet_log_devs;
+    struct gw_clock *clock;
+    double          setup_s;
+    uint32_t        job_count;
+};
+
+/* ---- lists of sentences ------------------------------------------------------------------- */
+
+static void add_text(struct text_list *l, const char *text)
+{
+    char **v = realloc(l->item, (l->count + 1) * sizeof *v);
+
+    if (!v)
+        return;
+    l->item = v;
+    v[l->count] = strdup(text);
+    if (v[l->count])
+        l->count++;
+}
+
+static void free_texts(struct text_list *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        free(l->item[i]);
+    free(l->item);
+}
+
+static const char *text_at(const struct text_list *l, size_t i)
+{
+    return i < l->count ? l->item[i] : NULL;
+}
+
+/* Files a failure away as a problem, so that the reading can go on. True if there was none. */
+static bool settle(struct gw_study *s, struct gw_error *err)
+{
+    if (err->code == GW_OK)
+        return true;
+    add_text(&s->problem, err->text);
+    memset(err, 0, sizeof *err);
+    return false;
+}
+
+static enum gw_status want_kind(const struct gw_value *v, enum gw_value_kind kind,
+                                const char *what, struct gw_error *err)
+{
+    static const char *const name[] = { "a single value", "a list", "a map" };
+    char where[512];
+
+    if (v->kind == kind)
+        return GW_OK;
+    return gw_fail(err, GW_SYNTAX, "%s: `%s` is %s; it has to be %s",
+                   gw_value_where(v, where, sizeof where), what, name[v->kind], name[kind]);
+}
+
+/* ---- top-level scalars -------------------------------------------------------------------- */
+
+struct top_conf {
+    uint32_t    schema;
+    const char *name;
+    uint64_t    seed;
+    uint64_t    until_ps;
+    struct gw_value *topology, *links, *route, *tc, *qdisc, *transport, *jobs, *events, *capture,
+        *log, *records, *expect;
+};
+
+static const struct gw_param top_rows[] = {
+    { "schema", GW_P_U32, offsetof(struct top_conf, schema), "1", "1", "1",
+      "Version of the study file's form." },
+    { "name", GW_P_STRING, offsetof(struct top_conf, name), "", NULL, NULL, "Name of the study." },
+    { "seed", GW_P_U64, offsetof(struct top_conf, seed), "1", NULL, NULL,
+      "Seed of all random streams." },
+    { "until", GW_P_TIME, offsetof(struct top_conf, until_ps), "0", NULL, NULL,
+      "Simulated time at which the run ends; 0: when all work is done." },
+    { "topology", GW_P_VALUE, offsetof(struct top_conf, topology), NULL, NULL, NULL,
+      "The network." },
+    { "links", GW_P_VALUE, offsetof(struct top_conf, links), "", NULL, NULL,
+      "Links by name with what is special about them." },
+    { "route", GW_P_VALUE, offsetof(struct top_conf, route), "", NULL, NULL,
+      "ecmp, spray or dmod, or a map: {mode, hash: salted|polarised, metric: hops|delay|weight}." },
+    { "tc", GW_P_VALUE, offsetof(struct top_conf, tc), "", NULL, NULL, "tc(8) lines." },
+    { "qdisc", GW_P_VALUE, offsetof(struct top_conf, qdisc), "", NULL, NULL,
+      "Disciplines: list of {dev, kind, options}." },
+    { "transport", GW_P_VALUE, offsetof(struct top_conf, transport), "", NULL, NULL,
+      "Transport of jobs that name none." },
+    { "jobs", GW_P_VALUE, offsetof(struct top_conf, jobs), NULL, NULL, NULL, "The jobs." },
+    { "events", GW_P_VALUE, offsetof(struct top_conf, events), "", NULL, NULL, "Timed changes." },
+    { "capture", GW_P_VALUE, offsetof(struct top_conf, capture), "", NULL, NULL, "Captures." },
+    { "log", GW_P_VALUE, offsetof(struct top_conf, log), "", NULL, NULL, "Packet logs." },
+    { "records", GW_P_VALUE, offsetof(struct top_conf, records), "", NULL, NULL,
+      "What is recorded." },
+    { "expect", GW_P_VALUE, offsetof(struct top_conf, expect), "", NULL, NULL, "Expectations." },
+};
+
+struct route_conf {
+    uint32_t mode, hash, metric;
+};
+
+static const struct gw_param route_rows[] = {
+    { "mode", GW_P_CHOICE, offsetof(struct route_conf, mode), "ecmp", "ecmp|spray|dmod", NULL,
+      "Choice among equal paths: hash of the flow, of the packet, or destination modulo." },
+    { "hash", GW_P_CHOICE, offsetof(struct route_conf, hash), "salted", "salted|polarised", NULL,
+      "Whether each switch hashes differently." },
+    { "metric", GW_P_CHOICE, offsetof(struct route_conf, metric), "hops", "hops|delay|weight",
+      NULL, "What a shortest path is." },
+};
+
+struct records_conf {
+    uint32_t flows;
+    uint64_t links_ps;
+    bool     packets;
+};
+
+static const struct gw_param records_rows[] = {
+    { "flows", GW_P_CHOICE, offsetof(struct records_conf, flows), "all", "all|sample|summary",
+      NULL, "Every flow, one in a hundred, or quantile sketches only." },
+    { "links", GW_P_TIME, offsetof(struct records_conf, links_ps), "0", NULL, NULL,
+      "Interval of link samples; 0: none." },
+    { "packets", GW_P_BOOL, offsetof(struct records_conf, packets), "off", NULL, NULL,
+      "Packet logs are asked for under `log:`." },
+};
+
+/* ---- topology and routes ------------------------------------------------------------------ */
+
+static double event_density(const struct gw_graph *g)
+{
+    double d = 0;
+
+    for (uint32_t i = 0; i < g->link_count; i++)
+        for (int k = 0; k < 2; k++) {
+            double r = (double)g->link[i].dir[k].rate_bps;
+
+            d += (r > 0 ? r : 1e9) / (8.0 * g->link[i].mtu_bytes) * 1e-6;
+        }
+    return d;
+}
+
+static enum gw_status read_route(struct gw_study *s, struct gw_value *v, enum gw_metric *metric,
+                                 struct gw_error *err)
+{
+    struct route_conf c;
+    char where[512];
+
+    if (v && v->kind == GW_V_SCALAR) {
+        if (gw_params_read(route_rows, GW_ARRAY_LEN(route_rows), &c, NULL, NULL, "route", NULL,
+                           err) != GW_OK ||
+            gw_param_set(&route_rows[0], &c, v->text, gw_value_where(v, where, sizeof where), err)
+                != GW_OK)
+            return err->code;
+    } else if (gw_params_read(route_rows, GW_ARRAY_LEN(route_rows), &c, v, NULL, "route", NULL,
+                              err) != GW_OK) {
+        return err->code;
+    }
+    s->conf.route = (enum net_route_mode)c.mode;
+    s->conf.polarised = c.hash == 1;
+    *metric = (enum gw_metric)c.metric;
+    return GW_OK;
+}
+
+static enum gw_status link_extras(struct gw_study *s, struct gw_error *err)
+{
+    const struct gw_graph *g = s->topo.graph;
+
+    for (uint32_t i = 0; i < 2 * g->link_count; i++) {
+        const struct gw_graph_dir *d = &g->link[i / 2].dir[i & 1];
+        struct gw_value *v = (struct gw_value *)(uintptr_t)d->channel;
+        struct gw_value *kind;
+        char where[512];
+
+        if (v) {
+            kind = gw_value_get(v, "kind");
+            if (!kind || !kind->text)
+                return gw_fail(err, GW_PARAM, "%s: a channel needs `kind:`, e.g. {kind: "
+                               "bernoulli, loss: 0.1%%}", gw_value_where(v, where, sizeof where));
+            if (net_set_channel(s->net, i, kind->text, v, 0, err) != GW_OK)
+                return err->code;
+        } else if (d->loss > 0 &&
+                   net_set_channel(s->net, i, "bernoulli", NULL, d->loss, err) != GW_OK) {
+            return err->code;
+        }
+        if (d->qdisc && net_set_qdisc(s->net, i, (struct gw_value *)(uintptr_t)d->qdisc, err)
+            != GW_OK)
+            return err->code;
+    }
+    return GW_OK;
+}
+
+static bool open_network(struct gw_study *s, struct top_conf *c, struct gw_error *err)
+{
+    enum gw_metric metric = GW_METRIC_HOPS;
+
+    read_route(s, c->route, &metric, err);
+    settle(s, err);
+    if (gw_topo_open(&s->topo, s->registry, c->topology, s->dir, err) != GW_OK)
+        return settle(s, err);
+    s->topo_open = true;
+    if (c->links && gw_graph_override(s->topo.graph, c->links, err) != GW_OK)
+        return settle(s, err);
+    for (uint32_t i = 0; i < s->topo.graph->note_count; i++)
+        add_text(&s->warning, s->topo.graph->note[i]);
+    if (s->topo.hosts < 1) {
+        gw_fail(err, GW_PARAM, "%s: the topology has no hosts; at least one is needed",
+                gw_value_where(c->topology, (char[512]){ 0 }, 512));
+        return settle(s, err);
+    }
+    s->routes = gw_routes_new(s->topo.graph, metric, err);
+    if (!s->routes)
+        return settle(s, err);
+    s->conf.events_per_us = event_density(s->topo.graph);
+    s->net = net_new(s->registry, s->topo.graph, &s->topo.topology, s->routes, &s->conf, err);
+    if (!s->net)
+        return settle(s, err);
+    s->net->radix = s->topo.radix;
+    s->rt = rt_new(s->net);
+    if (!s->rt) {
+        gw_fail(err, GW_NOMEM, "out of memory");
+        return settle(s, err);
+    }
+    link_extras(s, err);
+    settle(s, err);
+    return true;
+}
+
+/* ---- disciplines: tc lines and the list `qdisc:` ------------------------------------------- */
+
+#define TC_WORDS 64
+
+static enum gw_status tc_line(struct gw_study *s, const struct gw_value *v, struct gw_error *err)
+{
+    char where[512], *text = strdup(v->text), *word[TC_WORDS + 1] = { 0 }, *save = NULL;
+    unsigned n = 0, i = 4;
+    uint32_t dev;
+
+    gw_value_where(v, where, sizeof where);
+    if (!text)
+        return gw_fail(err, GW_NOMEM, "out of memory");
+    for (char *w = strtok_r(text, " \t", &save); w && n < TC_WORDS; w = strtok_r(NULL, " \t",
+                                                                                  &save))
+        word[n++] = w;
+    if (n && !strcmp(word[0], "tc"))
+        memmove(word, word + 1, n-- * sizeof *word);
+    if (n < 6 || strcmp(word[0], "qdisc") || (strcmp(word[1], "add") && strcmp(word[1], "replace"))
+        || strcmp(word[2], "dev") || strcmp(word[4], "root")) {
+        gw_fail(err, GW_SYNTAX, "%s: `%s`: this version takes `qdisc add dev DEV root KIND "
+                "[WORD VALUE]...`", where, v->text);
+    } else if (gw_graph_find_dev(s->topo.graph, word[3], where, &dev, err) == GW_OK) {
+        i = 5;
+        if (n > 7 && !strcmp(word[5], "handle"))
+            i = 7;
+        net_set_qdisc_words(s->net, dev, word[i], word + i + 1, where, err);
+    }
+    free(text);
+    return err->code;
+}
+
+static void read_tc(struct gw_study *s, struct gw_value *v, struct gw_error *err)
+{
+    if (!v || (want_kind(v, GW_V_LIST, "tc", err), !settle(s, err)))
+        return;
+    for (struct gw_value *e = v->child; e; e = e->next) {
+        e->used = true;
+        if (want_kind(e, GW_V_SCALAR, "an entry of tc", err) == GW_OK)
+            tc_line(s, e, err);
+        settle(s, err);
+    }
+}
+
+static void read_qdiscs(struct gw_study *s, struct gw_value *v, struct gw_error *err)
+{
+    if (!v || (want_kind(v, GW_V_LIST, "qdisc", err), !settle(s, err)))
+        return;
+    for (struct gw_value *e = v->child; e; e = e->next) {
+        struct gw_value *d;
+        char where[512];
+        uint32_t dev;
+
+        e->used = true;
+        if (want_kind(e, GW_V_MAP, "an entry of qdisc", err) == GW_OK) {
+            d = gw_value_get(e, "dev");
+            gw_value_where(d ? d : e, where, sizeof where);
+            if (!d || !d->text)
+                gw_fail(err, GW_PARAM, "%s: an entry of `qdisc:` needs `dev:`, one end of a link "
+                        "such as \"wan:a\"", where);
+            else if (gw_graph_find_dev(s->topo.graph, d->text, where, &dev, err) == GW_OK)
+                net_set_qdisc(s->net, dev, e, err);
+        }
+        settle(s, err);
+    }
+}
+
+/* ---- jobs --------------------------------------------------------------------------------- */
+
+struct job_conf {
+    const char *name, *traffic;
+    struct gw_value *ranks, *stragglers, *transport;
+    uint32_t iterations;
+    uint64_t start_ps;
+    double   jitter, overlap_slowdown;
+};
+
+static const struct gw_param job_rows[] = {
+    { "name", GW_P_STRING, offsetof(struct job_conf, name), "", NULL, NULL, "Name of the job." },
+    { "traffic", GW_P_STRING, offsetof(struct job_conf, traffic), NULL, NULL, NULL,
+      "Traffic plugin, see `gradwire list traffic`." },
+    { "ranks", GW_P_VALUE, offsetof(struct job_conf, ranks), "", NULL, NULL,
+      "all, a number of hosts, or a list of hosts in rank order." },
+    { "iterations", GW_P_U32, offsetof(struct job_conf, iterations), "1", "1", "100000000",
+      "How many iterations." },
+    { "start", GW_P_TIME, offsetof(struct job_conf, start_ps), "0", NULL, NULL,
+      "When the job starts." },
+    { "jitter", GW_P_FRACTION, offsetof(struct job_conf, jitter), "0", NULL, NULL,
+      "Coefficient of variation of compute times (lognormal, mean 1)." },
+    { "stragglers", GW_P_VALUE, offsetof(struct job_conf, stragglers), "", NULL, NULL,
+      "Map of rank to the factor by which it computes slower." },
+    { "overlap_slowdown", GW_P_F64, offsetof(struct job_conf, overlap_slowdown), "1", "1", "100",
+      "Factor by which compute slows down while messages of the rank move." },
+    { "transport", GW_P_VALUE, offsetof(struct job_conf, transport), "", NULL, NULL,
+      "Transport of this job alone." },
+};
+
+static enum gw_status rank_list(struct gw_study *s, struct gw_value *v, uint32_t **node,
+                                uint32_t *count, struct gw_error *err)
+{
+    struct net *n = s->net;
+    char where[512];
+    uint64_t want = 0;
+
+    gw_value_where(v, where, sizeof where);
+    if (v->kind == GW_V_MAP)
+        return want_kind(v, GW_V_LIST, "ranks", err);
+    *node = malloc((n->host_count + 1) * sizeof **node);
+    if (!*node)
+        return gw_fail(err, GW_NOMEM, "out of memory for ranks");
+    if (v->kind == GW_V_SCALAR) {
+        struct gw_error e = { 0 };
+
+        if (!strcmp(v->text, "all"))
+            want = n->host_count;
+        else if (gw_parse_u64(v->text, &want, &e) != GW_OK || !want || want > n->host_count)
+            return gw_fail(err, GW_PARAM, "%s: ranks = %s: `all`, a list of hosts, or a number "
+                           "from 1 to %u (the hosts that there are)", where, v->text,
+                           n->host_count);
+        memcpy(*node, n->host_node, want * sizeof **node);
+        *count = (uint32_t)want;
+        return GW_OK;
+    }
+    *count = 0;
+    for (struct gw_value *e = v->child; e; e = e->next) {
+        uint32_t x, *more;
+
+        e->used = true;
+        gw_value_where(e, where, sizeof where);
+        if (want_kind(e, GW_V_SCALAR, "an entry of ranks", err) != GW_OK)
+            return err->code;
+        x = gw_graph_find_node(s->topo.graph, e->text);
+        if (x == GW_NONE || s->topo.graph->node[x].kind != GW_NODE_HOST)
+            return gw_fail(err, GW_PARAM, "%s: ranks: \"%s\" is no host; the hosts are %s ... %s",
+                           where, e->text, s->topo.graph->node[n->host_node[0]].name,
+                           s->topo.graph->node[n->host_node[n->host_count - 1]].name);
+        more = realloc(*node, (*count + 1) * sizeof *more);
+        if (!more)
+            return gw_fail(err, GW_NOMEM, "out of memory for ranks");
+        *node = more;
+        (*node)[(*count)++] = x;
+    }
+    if (!*count)
+        return gw_fail(err, GW_PARAM, "%s: ranks: the list is empty; name at least one host",
+                       where);
+    return GW_OK;
+}
+
+static enum gw_status straggler_map(struct gw_value *v, uint32_t ranks, double **slow,
+                                    uint32_t *count, struct gw_error *err)
+{
+    if (want_kind(v, GW_V_MAP, "stragglers", err) != GW_OK)
+        return err->code;
+    for (struct gw_value *e = v->child; e; e = e->next) {
+        char where[512];
+        uint64_t rank;
+        double f, *more;
+
+        e->used = true;
+        gw_value_where(e, where, sizeof where);
+        if (gw_parse_u64(e->key, &rank, NULL) != GW_OK || rank >= (ranks ? ranks : 1u << 24))
+            return gw_fail(err, GW_PARAM, "%s: stragglers: rank %s; ranks are 0 to %u", where,
+                           e->key, ranks ? ranks - 1 : (1u << 24) - 1);
+        if (!e->text || gw_parse_f64(e->text, &f, NULL) != GW_OK || !(f > 0 && f < 1e6))
+            return gw_fail(err, GW_PARAM, "%s: stragglers: factor %s; a positive number such as "
+                           "1.5 is expected", where, e->text ? e->text : "(not a number)");
+        if (rank >= *count) {
+            more = realloc(*slow, (rank + 1) * sizeof *more);
+            if (!more)
+                return gw_fail(err, GW_NOMEM, "out of memory for stragglers");
+            *slow = more;
+            while (*count <= rank)
+                more[(*count)++] = 1;
+        }
+        (*slow)[rank] = f;
+    }
+    return GW_OK;
+}
+
+static const char *const job_skip[] = { "name", "traffic", "ranks", "iterations", "start",
+                                        "jitter", "stragglers", "overlap_slowdown", "transport",
+                                        NULL };
+
+/* The keys that a traffic plugin reads, so that the host's own reading does not refuse them. */
+static void plugin_keys(struct gw_study *s, const char *traffic, const char **skip, size_t cap,
+                        char (*store)[64])
+{
+    const struct gw_entry *e = gw_registry_find(s->registry, GW_KIND_TRAFFIC, traffic, NULL,
+                                                &(struct gw_error){ 0 });
+    const struct gw_traffic_ops *ops = e ? e->ops : NULL;
+    size_t k = 0;
+
+    for (uint32_t i = 0; e && i < e->plugin->param_count && k + 1 < cap; i++) {
+        snprintf(store[k], sizeof *store, "%s", e->plugin->params[i].name);
+        store[k][strcspn(store[k], ".")] = 0;       /* "fuse.bytes" stands under `fuse:`       */
+        skip[k] = store[k];
+        k++;
+    }
+    for (size_t i = 0; ops && ops->skip && ops->skip[i] && k + 1 < cap; i++)
+        skip[k++] = ops->skip[i];
+    skip[k] = NULL;
+}
+
+static enum gw_status read_job(struct gw_study *s, struct gw_value *v, struct gw_error *err)
+{
+    struct job_conf c;
+    struct rt_job_conf rc = { 0 };
+    struct gw_value *t = gw_value_get(v, "traffic");
+    const struct gw_entry *e;
+    const char *skip[2 * GW_GIVEN_MAX], *all[3 * GW_GIVEN_MAX];
+    char store[2 * GW_GIVEN_MAX][64];
+    uint32_t *node = NULL;
+    double *slow = NULL;
+    char where[512], name[32], at[512];
+    size_t k = 0;
+
+    gw_value_where(v, where, sizeof where);
+    if (!t || !t->text)
+        return gw_fail(err, GW_PARAM, "%s: a job needs `traffic:`, one of `gradwire list traffic`",
+                       where);
+    e = gw_registry_find(s->registry, GW_KIND_TRAFFIC, t->text,
+                         gw_value_where(t, at, sizeof at), err);
+    if (!e)
+        return err->code;
+    plugin_keys(s, t->text, skip, GW_ARRAY_LEN(skip), store);
+    if (gw_params_read(job_rows, GW_ARRAY_LEN(job_rows), &c, v, skip, "job", NULL, err) != GW_OK)
+        return err->code;
+    for (size_t i = 0; job_skip[i]; i++) {
+        bool own = false;
+
+        for (size_t x = 0; skip[x]; x++)
+            own = own || !strcmp(skip[x], job_skip[i]);
+        if (!own)
+            all[k++] = job_skip[i];
+    }
+    for (size_t i = 0; ((const struct gw_traffic_ops *)e->ops)->skip &&
+                       ((const struct gw_traffic_ops *)e->ops)->skip[i]; i++)
+        all[k++] = ((const struct gw_traffic_ops *)e->ops)->skip[i];
+    all[k] = NULL;
+    snprintf(name, sizeof name, "job%u", s->job_count);
+    rc.name = c.name && *c.name ? c.name : name;
+    rc.traffic = c.traffic;
+    rc.value = v;
+    rc.iterations = c.iterations;
+    rc.start_ps = c.start_ps;
+    rc.jitter = c.jitter;
+    rc.overlap_slowdown = c.overlap_slowdown;
+    rc.study_dir = s->dir;
+    rc.where = where;
+    rc.transport = c.transport ? net_add_transport(s->net, c.transport, err) : s->transport;
+    if (!rc.transport)
+        return err->code ? err->code : GW_PARAM;
+    if (c.ranks)
+        rank_list(s, c.ranks, &node, &rc.ranks, err);
+    else if (!((const struct gw_traffic_ops *)e->ops)->sets_ranks) {
+        rc.ranks = s->net->host_count;
+        node = malloc((rc.ranks + 1) * sizeof *node);
+        if (node)
+            memcpy(node, s->net->host_node, rc.ranks * sizeof *node);
+    }
+    rc.node = node;
+    if (err->code == GW_OK && c.stragglers)
+        straggler_map(c.stragglers, rc.ranks, &slow, &rc.slow_count, err);
+    rc.slow = slow;
+    if (err->code == GW_OK)
+        rt_add_job(s->rt, &rc, all, err);
+    free(node);
+    free(slow);
+    return err->code;
+}
+
+static void read_jobs(struct gw_study *s, struct gw_value *v, struct gw_error *err)
+{
+    struct gw_value *seen;
+
+    if (want_kind(v, GW_V_LIST, "jobs", err), !settle(s, err))
+        return;
+    for (struct gw_value *e = v->child; e; e = e->next) {
+        struct gw_value *name;
+        char where[512];
+
+        e->used = true;
+        if (want_kind(e, GW_V_MAP, "an entry of jobs", err) == GW_OK) {
+            name = gw_value_get(e, "name");
+            for (seen = v->child; name && name->text && seen != e; seen = seen->next) {
+                struct gw_value *o = gw_value_get(seen, "name");
+
+                if (o && o->text && !strcmp(o->text, name->text))
+                    gw_fail(err, GW_PARAM, "%s: job name \"%s\" stands twice; names of jobs must "
+                            "differ", gw_value_where(name, where, sizeof where), name->text);
+            }
+            if (err->code == GW_OK)
+                read_job(s, e, err);
+        }
+        settle(s, err);
+        s->job_count++;
+    }
+    if (!s->job_count) {
+        gw_fail(err, GW_PARAM, "%s: `jobs:` is empty; a study needs at least one job",
+                gw_value_where(v, (char[512]){ 0 }, 512));
+        settle(s, err);
+    }
+}
+
+/* ---- captures and logs -------------------------------------------------------------------- */
+
+struct capture_conf {
+    const char *dev, *filter;
+    uint64_t    snap;
+};
+
+static const struct gw_param capture_rows[] = {
+    { "dev", GW_P_STRING, offsetof(struct capture_conf, dev), NULL, NULL, NULL,
+      "One end of a link (wan:a), or a link for both." },
+    { "filter", GW_P_STRING, offsetof(struct capture_conf, filter), "", NULL, NULL,
+      "pcap filter." },
+    { "snap", GW_P_BYTES, offsetof(struct capture_conf, snap), "0", NULL, "262144",
+      "Bytes kept of a packet; 0: all." },
+};
+
+static enum gw_status add_capture(struct gw_study *s, const char *dev, const char *filter,
+                                  uint64_t snap, const char *where, struct gw_error *err)
+{
+    uint32_t link = gw_graph_find_link(s->topo.graph, dev), first, last;
+
+    if (link != GW_NONE) {
+        first = 2 * link;
+        last = first + 1;
+    } else if (gw_graph_find_dev(s->topo.graph, dev, where, &first, err) == GW_OK) {
+        last = first;
+    } else {
+        return err->code;
+    }
+    for (uint32_t d = first; d <= last; d++) {
+        struct study_capture *c = calloc(1, sizeof *c);
+
+        if (!c)
+            return gw_fail(err, GW_NOMEM, "out of memory for a capture");
+        for (struct study_capture *o = s->captures; o; o = o->next)
+            if (o->dev == d) {
+                free(c);
+                return gw_fail(err, GW_PARAM, "%s: %s is captured twice; one capture a device is "
+                               "enough", where, dev);
+            }
+        c->dev = d;
+        c->filter = filter && *filter ? filter : NULL;
+        c->snap = snap;
+        snprintf(c->where, sizeof c->where, "%s", where);
+        c->next = s->captures;
+        s->captures = c;
+    }
+    return GW_OK;
+}
+
+static void read_captures(struct gw_study *s, struct gw_value *v, struct gw_error *err)
+{
+    if (!v || (want_kind(v, GW_V_LIST, "capture", err), !settle(s, err)))
+        return;
+    for (struct gw_value *e = v->child; e; e = e->next) {
+        struct capture_conf c;
+        char where[256];
+
+        e->used = true;
+        gw_value_where(e, where, sizeof where);
+        if (want_kind(e, GW_V_MAP, "an entry of capture", err) == GW_OK &&
+            gw_params_read(capture_rows, GW_ARRAY_LEN(capture_rows), &c, e, NULL, "capture", NULL,
+                           err) == GW_OK)
+            add_capture(s, c.dev, c.filter, c.snap, where, err);
+        settle(s, err);
+    }
+}
+
+static void pcap_options(struct gw_study *s, const char *const *pcap, struct gw_error *err)
+{
+    for (; pcap && *pcap; pcap++) {
+        char *dev = strdup(*pcap), *comma = dev ? strchr(dev, ',') : NULL;
+
+        if (comma)
+            *comma = 0;
+        if (dev)
+            add_capture(s, dev, comma ? strchr(*pcap, ',') + 1 : NULL, 0, "--pcap", err);
+        free(dev);
+        settle(s, err);
+    }
+}
+
+/* Compiles filters into the null device, so that `check` sees what is wrong with them. */
+static void check_filters(struct gw_study *s, struct gw_error *err)
+{
+    for (struct study_capture *c = s->captures; c; c = c->next) {
+        if (c->filter)
+            gw_capture_check(c->filter, c->where, err);
+        settle(s, err);
+    }
+}
+
+static const char *file_of(const struct gw_study *s, const char *dir, const char *prefix,
+                           uint32_t dev, const char *suffix, char *buf, size_t n)
+{
+    char name[512];
+
+    gw_graph_dev_name(s->topo.graph, dev, name, sizeof name);
+    for (char *p = name; *p; p++)
+        if (strchr(":/ \t#", *p))
+            *p = '-';
+    snprintf(buf, n, "%s/%s%s%s", dir, prefix, name, suffix);
+    return buf;
+}
+
+struct log_conf {
+    const char *dev;
+    uint32_t    kind;
+};
+
+static const struct gw_param log_rows[] = {
+    { "dev", GW_P_STRING, offsetof(struct log_conf, dev), NULL, NULL, NULL, "One end of a link." },
+    { "kind", GW_P_CHOICE, offsetof(struct log_conf, kind), "packets", "packets", NULL,
+      "What is logged." },
+};
+
+static void read_logs(struct gw_study *s, struct gw_value *v, struct gw_error *err)
+{
+    if (!v || (want_kind(v, GW_V_LIST, "log", err), !settle(s, err)))
+        return;
+    for (struct gw_value *e = v->child; e; e = e->next) {
+        struct log_conf c;
+        uint32_t dev;
+        char where[512];
+
+        e->used = true;
+        gw_value_where(e, where, sizeof where);
+        if (want_kind(e, GW_V_MAP, "an entry of log", err) == GW_OK &&
+            gw_params_read(log_rows, GW_ARRAY_LEN(log_rows), &c, e, NULL, "log", NULL, err)
+                == GW_OK &&
+            gw_graph_find_dev(s->topo.graph, c.dev, where, &dev, err) == GW_OK) {
+            if (s->net->port[dev].log)
+                gw_fail(err, GW_PARAM, "%s: %s is logged twice; one log a device is enough",
+                        where, c.dev);
+            else
+                net_add_log(s->net, dev, "", err);
+        }
+        settle(s, err);
+    }
+}
+
+/* ---- the rest ----------------------------------------------------------------------------- */
+
+static void read_records(struct gw_study *s, struct gw_value *v, struct gw_error *err)
+{
+    struct records_conf c = { 0 };
+    char where[512];
+
+    if (gw_params_read(records_rows, GW_ARRAY_LEN(records_rows), &c, v, NULL, "records", NULL,
+                       err) != GW_OK) {
+        settle(s, err);
+        return;
+    }
+    if (c.packets) {
+        gw_fail(err, GW_PARAM, "%s: records: packets = on: packets are logged per device; write "
+                "`log: [{dev: \"LINK:END\", kind: packets}]`",
+                gw_value_where(v, where, sizeof where));
+        settle(s, err);
+    }
+    s->record.flows = (enum gw_flow_records)c.flows;
+    s->record.sample_seed = s->conf.seed;
+    s->conf.flow_records = c.flows == GW_REC_ALL;
+    s->conf.link_sample_ps = c.links_ps;
+}
+
+static void read_expect(struct gw_study *s, struct gw_value *v, struct gw_error *err)
+{
+    if (!v || (want_kind(v, GW_V_LIST, "expect", err), !settle(s, err)))
+        return;
+    for (struct gw_value *e = v->child; e; e = e->next) {
+        char where[512];
+        struct gw_error inner = { 0 };
+
+        e->used = true;
+        if (want_kind(e, GW_V_SCALAR, "an entry of expect", err) == GW_OK) {
+            add_text(&s->expect, e->text);
+            if (gw_expect_check(e->text, &inner) != GW_OK)
+                gw_fail(err, GW_SYNTAX, "%s: %s", gw_value_where(e, where, sizeof where),
+                        inner.text);
+        }
+        settle(s, err);
+    }
+}
+
+static void read_events(struct gw_study *s, struct gw_value *v, struct gw_error *err)
+{
+    char where[512];
+
+    if (!v)
+        return;
+    if (want_kind(v, GW_V_LIST, "events", err) == GW_OK && v->child)
+        gw_fail(err, GW_PARAM, "%s: timed changes are not known to this version; leave `events:` "
+                "out and give the links their final values",
+                gw_value_where(v->child, where, sizeof where));
+    settle(s, err);
+}
+
+static void suspicious(struct gw_study *s)
+{
+    const struct gw_graph *g = s->topo.graph;
+
+    for (uint32_t i = 0; i < 2 * g->link_count; i++) {
+        const struct net_port *o = &s->net->port[i];
+        char dev[512], text[1024];
+
+        if (!o->channel || !o->channel->ops->mean_loss)
+            continue;
+        gw_graph_dev_name(g, i, dev, sizeof dev);
+        double p = o->channel->ops->mean_loss(o->channel, g->link[i / 2].mtu_bytes + 14);
+
+        if (p >= 0.1) {
+            snprintf(text, sizeof text, "%s: %.3g %% of the packets are lost; reliable transports "
+                     "will crawl", dev, p * 100);
+            add_text(&s->warning, text);
+        }
+    }
+}
+
+static char *dir_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+}
+
+static void read_study(struct gw_study *s, const struct gw_study_conf *c, struct gw_error *err)
+{
+    struct top_conf top;
+
+    if (gw_params_read(top_rows, GW_ARRAY_LEN(top_rows), &top, s->root, NULL, "study", NULL, err)
+        != GW_OK) {
+        settle(s, err);
+        return;
+    }
+    if (top.name && *top.name)
+        snprintf(s->name, sizeof s->name, "%s", top.name);
+    s->conf.seed = c->seed_given ? c->seed : top.seed;
+    s->until_ps = top.until_ps;
+    read_records(s, top.records, err);
+    if (!open_network(s, &top, err))
+        return;
+    read_qdiscs(s, top.qdisc, err);
+    read_tc(s, top.tc, err);
+    read_events(s, top.events, err);
+    s->transport = net_add_transport(s->net, top.transport, err);
+    if (settle(s, err))
+        read_jobs(s, top.jobs, err);
+    read_captures(s, top.capture, err);
+    pcap_options(s, c->pcap, err);
+    check_filters(s, err);
+    read_logs(s, top.log, err);
+    read_expect(s, top.expect, err);
+    gw_doc_unused(s->root, NULL, err);
+    settle(s, err);
+    suspicious(s);
+}
+
+struct gw_study *gw_study_open(struct gw_registry *r, const struct gw_study_conf *c,
+                               struct gw_error *err)
+{
+    struct gw_study *s = calloc(1, sizeof *s);
+    struct gw_host *h = gw_registry_host(r);
+    double t0 = gw_clock_cpu_s();
+
+    if (!s) {
+        gw_fail(err, GW_NOMEM, "out of memory");
+        return NULL;
+    }
+    gw_graph_host(h);
+    net_host_functions(h);
+    rt_host_functions(h);
+    s->registry = r;
+    s->dir = dir_of(c->path);
+    s->path = strdup(c->path);
+    snprintf(s->name, sizeof s->name, "study");
+    s->doc = gw_doc_load(c->path, err);
+    for (const char *const *a = c->set; s->doc && a && *a; a++) {
+        gw_doc_set(s->doc, *a, err);
+        settle(s, err);
+    }
+    if (!s->doc || !s->dir || !s->path) {
+        gw_study_free(s);
+        return NULL;
+    }
+    s->root = gw_doc_root(s->doc);
+    if (c->real_clock)
+        s->clock = gw_clock_real();
+    if (!s->problem.count)
+        read_study(s, c, err);
+    s->setup_s = gw_clock_cpu_s() - t0;
+    return s;
+}
+
+void gw_study_free(struct gw_study *s)
+{
+    if (!s)
+        return;
+    while (s->captures) {
+        struct study_capture *c = s->captures;
+
+        s->captures = c->next;
+        if (c->open)
+            gw_capture_close(c->open, NULL, &(struct gw_error){ 0 });
+        free(c);
+    }
+    rt_free(s->rt);
+    net_free(s->net);
+    gw_routes_free(s->routes);
+    if (s->topo_open)
+        gw_topo_close(&s->topo);
+    gw_doc_free(s->doc);
+    if (s->clock)
+        gw_clock_free(s->clock);
+    free_texts(&s->problem);
+    free_texts(&s->warning);
+    free_texts(&s->output);
+    free_texts(&s->expect);
+    free(s->dir);
+    free(s->path);
+    free(s);
+}
+
+const char *gw_study_problem(const struct gw_study *s, size_t i)
+{
+    return text_at(&s->problem, i);
+}
+
+const char *gw_study_warning(const struct gw_study *s, size_t i)
+{
+    return text_at(&s->warning, i);
+}
+
+const char *gw_study_name(const struct gw_study *s)
+{
+    return s->name;
+}
+
+const char *gw_study_expect(const struct gw_study *s, size_t i)
+{
+    return text_at(&s->expect, i);
+}
+
+const char *gw_study_output(const struct gw_study *s, size_t i)
+{
+    return text_at(&s->output, i);
+}
+
+/* ---- run ---------------------------------------------------------------------------------- */
+
+static enum gw_status open_outputs(struct gw_study *s, const char *dir, struct gw_error *err)
+{
+    char path[4096];
+
+    for (struct study_capture *c = s->captures; c; c = c->next) {
+        struct gw_capture_conf cc = {
+            .path = file_of(s, dir, "", c->dev, ".pcap", path, sizeof path),
+            .filter = c->filter, .snap_bytes = (uint32_t)c->snap,
+        };
+
+        c->open = gw_capture_open(&cc, c->where, err);
+        if (!c->open)
+            return err->code;
+        add_text(&s->output, path);
+        net_add_capture(s->net, c->dev, c->open);
+    }
+    for (uint32_t i = 0; i < s->net->ports; i++) {
+        struct net_log *l = s->net->port[i].log;
+
+        if (!l)
+            continue;
+        free(l->path);
+        l->path = strdup(file_of(s, dir, "packets-", i, ".csv", path, sizeof path));
+        add_text(&s->output, path);
+    }
+    return GW_OK;
+}
+
+static enum gw_status save_effective(struct gw_study *s, const char *dir, struct gw_sink *sink,
+                                     struct gw_error *err)
+{
+    char *text = gw_doc_dump(s->root), path[4096], hex[65], seed[32];
+    struct utsname u;
+    FILE *f;
+
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)s->conf.seed);
+    snprintf(path, sizeof path, "%s/study.yaml", dir);
+    f = text ? fopen(path, "wx") : NULL;
+    if (!f || fputs(text, f) < 0 || fclose(f) != 0) {
+        free(text);
+        return gw_fail(err, GW_IO, "%s: cannot be written: %m; the output directory needs room "
+                       "and write permission", path);
+    }
+    sink->ops->meta(sink, "study", text, false);
+    sink->ops->meta(sink, "name", s->name, false);
+    sink->ops->meta(sink, "seed", seed, false);
+    sink->ops->meta(sink, "version", PACKAGE_VERSION, false);
+    sink->ops->meta(sink, "time_base", "simulated picoseconds since the start of the study; "
+                    "captures count from 1970-01-01 00:00:00", false);
+    if (gw_file_digest(s->path, hex, &(struct gw_error){ 0 }) == GW_OK)
+        sink->ops->meta(sink, "study_sha256", hex, false);
+    if (!uname(&u)) {
+        sink->ops->meta(sink, "system", u.sysname, true);
+        sink->ops->meta(sink, "release", u.release, true);
+        sink->ops->meta(sink, "machine", u.machine, true);
+    }
+    free(text);
+    return GW_OK;
+}
+
+struct progress_state {
+    gw_progress_fn fn;
+    void    *ctx;
+    double   wall0, last_wall;
+    uint64_t last_events;
+};
+
+static bool report(struct gw_study *s, struct progress_state *p)
+{
+    double now = gw_clock_wall_s();
+    uint64_t events = gw_engine_events(s->net->engine);
+    struct gw_progress g = {
+        .sim_s = (double)gw_engine_now(s->net->engine) * 1e-12,
+        .until_s = (double)s->until_ps * 1e-12,
+        .wall_s = now - p->wall0,
+        .done = rt_done_share(s->rt),
+    };
+
+    g.event_rate = now > p->last_wall ? (double)(events - p->last_events) / (now - p->last_wall)
+                                      : 0;
+    p->last_wall = now;
+    p->last_events = events;
+    return p->fn ? p->fn(p->ctx, &g) : true;
+}
+
+static enum gw_status play(struct gw_study *s, gw_progress_fn fn, void *ctx, bool *stopped,
+                           struct gw_error *err)
+{
+    struct progress_state p = { fn, ctx, gw_clock_wall_s(), gw_clock_wall_s(), 0 };
+    uint64_t until = s->until_ps ? s->until_ps : GW_NEVER - 1;
+    bool more = true;
+
+    *stopped = false;
+    while (more && !*stopped) {
+        uint64_t chunk = s->clock ? 10000 : PROGRESS_EVENTS;
+
+        if (gw_engine_run(s->net->engine, until, chunk, &more, err) != GW_OK)
+            return err->code;
+        if (s->net->failed)
+            return gw_fail(err, s->net->error.code, "%s", s->net->error.text);
+        if (rt_idle(s->rt))
+            break;
+        if (more)
+            *stopped = !report(s, &p);
+    }
+    return GW_OK;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The smallest value that at least the share @q of the values does not exceed. */
+static double quantile(const double *sorted, size_t n, double q)
+{
+    size_t k = (size_t)ceil(q * (double)n);
+
+    return n ? sorted[k ? k - 1 : 0] : NAN;
+}
+
+static void fill_result(struct gw_study *s, struct gw_study_result *r)
+{
+    struct net *n = s->net;
+    struct rusage ru;
+    size_t count;
+    double *t = rt_iteration_times(s->rt, &count), sum = 0;
+
+    for (size_t i = 0; t && i < count; i++)
+        sum += t[i];
+    if (t)
+        qsort(t, count, sizeof *t, by_value);
+    r->iterations.count = count;
+    r->iterations.mean_s = count ? sum / (double)count : NAN;
+    r->iterations.p50_s = t ? quantile(t, count, 0.5) : NAN;
+    r->iterations.p99_s = t ? quantile(t, count, 0.99) : NAN;
+    free(t);
+    r->flows.count = n->flows;
+    r->flows.bytes = n->flow_bytes;
+    r->flows.delivered_bytes = n->flow_delivered_bytes;
+    r->packets.hops = n->hops;
+    r->packets.delivered = n->pkts_delivered;
+    r->packets.dropped = n->pkts_dropped;
+    for (int i = 0; i < GW_DROP_COUNT; i++) {
+        if (i == GW_DROP_LOSS)
+            r->drops.loss += n->drops[i];
+        else if (i == GW_DROP_QUEUE_FULL)
+            r->drops.queue += n->drops[i];
+        else
+            r->drops.other += n->drops[i];
+    }
+    r->events = gw_engine_events(n->engine);
+    r->sim_s = (double)gw_engine_now(n->engine) * 1e-12;
+    r->seed = s->conf.seed;
+    r->setup_s = s->setup_s;
+    getrusage(RUSAGE_SELF, &ru);
+    r->peak_rss_bytes = (uint64_t)ru.ru_maxrss * 1024;
+}
+
+static void host_facts(struct gw_study *s, struct gw_sink *sink, const struct gw_study_result *r)
+{
+    char text[64];
+
+    snprintf(text, sizeof text, "%.6f", r->wall_s);
+    sink->ops->meta(sink, "wall_s", text, true);
+    snprintf(text, sizeof text, "%.6f", r->cpu_s);
+    sink->ops->meta(sink, "cpu_s", text, true);
+    snprintf(text, sizeof text, "%llu", (unsigned long long)r->peak_rss_bytes);
+    sink->ops->meta(sink, "peak_rss_bytes", text, true);
+    if (s->clock) {
+        snprintf(text, sizeof text, "%.9f", (double)s->clock->late_max_ps * 1e-12);
+        sink->ops->meta(sink, "late_max_s", text, true);
+        snprintf(text, sizeof text, "%.9f", s->clock->waits ?
+                 (double)s->clock->late_sum_ps / (double)s->clock->waits * 1e-12 : 0);
+        sink->ops->meta(sink, "late_mean_s", text, true);
+    }
+}
+
+static void result_meta(struct gw_sink *sink, const struct gw_study_result *r)
+{
+    char text[64];
+    const struct { const char *key; uint64_t v; } row[] = {
+        { "hops", r->packets.hops }, { "packets_delivered", r->packets.delivered },
+        { "packets_dropped", r->packets.dropped }, { "events", r->events },
+    };
+
+    for (size_t i = 0; i < GW_ARRAY_LEN(row); i++) {
+        snprintf(text, sizeof text, "%llu", (unsigned long long)row[i].v);
+        sink->ops->meta(sink, row[i].key, text, false);
+    }
+    snprintf(text, sizeof text, "%.12f", r->sim_s);
+    sink->ops->meta(sink, "sim_s", text, false);
+}
+
+static enum gw_status close_captures(struct gw_study *s, struct gw_error *err)
+{
+    for (struct study_capture *c = s->captures; c; c = c->next) {
+        if (c->open)
+            gw_capture_close(c->open, NULL, err);
+        c->open = NULL;
+    }
+    return err->code;
+}
+
+enum gw_status gw_study_run(struct gw_study *s, const char *dir, gw_progress_fn progress,
+                            void *ctx, struct gw_study_result *res, struct gw_error *err)
+{
+    struct gw_sink *sink;
+    char path[4096], waits[8192];
+    double wall = gw_clock_wall_s(), cpu = gw_clock_cpu_s();
+    bool stopped = false, complete;
+    struct gw_error late = { 0 };
+
+    memset(res, 0, sizeof *res);
+    if (s->problem.count)
+        return gw_fail(err, GW_PARAM, "%s", s->problem.item[0]);
+    snprintf(path, sizeof path, "%s/records.sqlite", dir);
+    sink = gw_record_create(path, &s->record, err);
+    if (!sink)
+        return err->code;
+    if (open_outputs(s, dir, err) != GW_OK || net_ready(s->net, err) != GW_OK ||
+        save_effective(s, dir, sink, err) != GW_OK)
+        goto out;
+    net_start_records(s->net, sink);
+    rt_start_records(s->rt, sink);
+    gw_engine_set_clock(s->net->engine, s->clock);
+    if (rt_start(s->rt, err) != GW_OK || play(s, progress, ctx, &stopped, err) != GW_OK)
+        goto out;
+    net_finish_records(s->net);
+    fill_result(s, res);
+    res->cpu_s = gw_clock_cpu_s() - cpu;
+    res->wall_s = gw_clock_wall_s() - wall;
+    res->unfinished = stopped || (!rt_idle(s->rt) && !s->until_ps);
+    res->until_reached = s->until_ps && !rt_idle(s->rt);
+    result_meta(sink, res);
+    host_facts(s, sink, res);
+    if (net_check_books(s->net, err) != GW_OK || net_write_logs(s->net, err) != GW_OK)
+        goto out;
+    if (res->unfinished && !stopped) {
+        rt_wait_graph(s->rt, waits, sizeof waits, 32);
+        gw_fail(err, GW_STALL, "work is left and nothing can happen any more at simulated %.6f s; "
+                "who waits for what:\n%s", res->sim_s, waits);
+    }
+out:
+    close_captures(s, &late);
+    complete = err->code == GW_OK && late.code == GW_OK && !stopped;
+    sink->ops->finish(sink, complete, &late);
+    if (err->code == GW_OK && late.code != GW_OK)
+        *err = late;
+    s->net->sink = NULL;
+    return err->code;
+}
+
+/* ---- explain ------------------------------------------------------------------------------ */
+
+struct explain {
+    struct gw_study *s;
+    uint64_t *link_bytes;          /* per directed link                                        */
+    uint64_t  messages, bytes, local_bytes, largest;
+    uint32_t  iterations;
+};
+
+static void explain_msg(void *ctx, const struct rt_dry_msg *m)
+{
+    struct explain *x = ctx;
+    uint32_t path[64], n;
+
+    x->messages++;
+    x->bytes += m->bytes;
+    if (m->bytes > x->largest)
+        x->largest = m->bytes;
+    if (m->src_node == m->dst_node) {
+        x->local_bytes += m->bytes;
+        return;
+    }
+    n = net_path(x->s->net, m->src_node, m->dst_node, m->src_rank * 7919u + m->dst_rank, path, 64);
+    for (uint32_t i = 0; i < n; i++)
+        x->link_bytes[path[i]] += m->bytes;
+}
+
+static void explain_loss(struct gw_study *s, FILE *out)
+{
+    for (uint32_t i = 0; i < s->net->ports; i++) {
+        const struct gw_channel *c = s->net->port[i].channel;
+        char dev[512];
+
+        if (c && c->ops->mean_loss)
+            fprintf(out, "effective loss  %s: %.6g %% of full packets\n",
+                    gw_graph_dev_name(s->topo.graph, i, dev, sizeof dev),
+                    100 * c->ops->mean_loss(c, s->topo.graph->link[i / 2].mtu_bytes + 14));
+    }
+}
+
+enum gw_status gw_study_explain(struct gw_study *s, FILE *out, struct gw_error *err)
+{
+    struct explain x = { .s = s };
+    double bound = 0, t = 0;
+    uint32_t worst = GW_NONE;
+    char dev[512], a[64], b[64];
+
+    if (s->problem.count)
+        return gw_fail(err, GW_PARAM, "%s", s->problem.item[0]);
+    x.link_bytes = calloc(s->net->ports + 1, sizeof *x.link_bytes);
+    if (!x.link_bytes)
+        return gw_fail(err, GW_NOMEM, "out of memory");
+    if (net_ready(s->net, err) != GW_OK ||
+        rt_dry_run(s->rt, explain_msg, &x, &t, err) != GW_OK) {
+        free(x.link_bytes);
+        return err->code;
+    }
+    for (uint32_t i = 0; i < s->net->ports; i++) {
+        const struct net_port *o = &s->net->port[i];
+        double d = o->rate_bps ? (double)x.link_bytes[i] * 8 / (double)o->rate_bps : 0;
+
+        if (d > bound) {
+            bound = d;
+            worst = i;
+        }
+    }
+    fprintf(out, "study           %s: %u nodes, %u hosts, %u links, %u jobs\n", s->name,
+            s->topo.graph->node_count, s->net->host_count, s->topo.graph->link_count,
+            s->job_count);
+    fprintf(out, "messages        %llu, together %s, the largest %s\n",
+            (unsigned long long)x.messages, gw_format_bytes(x.bytes, a, sizeof a),
+            gw_format_bytes(x.largest, b, sizeof b));
+    if (x.local_bytes)
+        fprintf(out, "inside hosts    %s never see a link\n",
+                gw_format_bytes(x.local_bytes, a, sizeof a));
+    if (worst != GW_NONE)
+        fprintf(out, "bounding link   %s carries %s of payload: %.6f s at %s\n",
+                gw_graph_dev_name(s->topo.graph, worst, dev, sizeof dev),
+                gw_format_bytes(x.link_bytes[worst], a, sizeof a), bound,
+                gw_format_rate(s->net->port[worst].rate_bps, b, sizeof b));
+    fprintf(out, "alpha-beta      %.6f s if every message had its path to itself (with compute)\n",
+            t);
+    if (rt_frames_left(s->rt))
+        fprintf(out, "frames          %llu sources of test frames are not in these figures\n",
+                (unsigned long long)rt_frames_left(s->rt));
+    explain_loss(s, out);
+    free(x.link_bytes);
+    return GW_OK;
+}
