@@ -1,3 +1,5 @@
 # emu/transport: files are appended to the lists of Makefile.am here.
 libgwplug_la_SOURCES += emu/transport/tp_ideal.c
 builtin_plugins += gw_transport_ideal
+libgwplug_la_SOURCES += emu/transport/tp_tcp.c emu/transport/cc_reno.c emu/transport/cc_cubic.c
+builtin_plugins += gw_transport_tcp gw_cc_newreno gw_cc_reno gw_cc_cubic

@@ -1,0 +1,1752 @@
+/*
+ * tp_tcp - TCP, one byte stream from a host to a host
+ *
+ * What it imitates: the TCP of Linux 6.1 as its packets show it. Three-way handshake with options,
+ * slow start from 10 segments by acknowledged bytes (RFC 5681, RFC 6928), timestamps (RFC 7323),
+ * SACK (RFC 2018) with a scoreboard by RACK's rule (RFC 8985): what was sent before something that
+ * has arrived is lost, at once after three SACKed segments, else a quarter RTT later; lost
+ * retransmissions are found by the same rule. Proportional rate reduction (RFC 6937), tail loss
+ * probe, RTO by RFC 6298 with Linux's floor of 200 ms on the variance term, undo of spurious
+ * recoveries by timestamps (RFC 3522), NewReno without SACK (RFC 6582), classic ECN (RFC 3168),
+ * window validation and slow start after idle, delayed ACKs with 16 quick ones, FIN exchange.
+ *
+ * How it counts: positions are 64-bit stream offsets; the wire has their low 32 bits above an
+ * initial number made from the flow. The FIN is one byte of that space behind the stream. Windows
+ * are bytes. In order and without loss no list is touched. A data packet carries the picosecond at
+ * which it left and its ACK brings that back: RFC 7323's echo with an exact clock, of the segment
+ * that caused the ACK; the header written for captures has the kernel's milliseconds and its rule
+ * (the last segment in order). Retransmissions are thus never ambiguous. The ACK is the data
+ * packet turned round.
+ *
+ * Left out: data in both directions, Nagle (senders of messages switch it off), urgent data, zero
+ * windows (the reader is prompt, so the window only grows: 64 KiB plus twice what has arrived, up
+ * to `window`), DSACK, SACK compression, the quick ACKs that Linux adds while its window grows,
+ * super-segments, F-RTO, RST, the kernel's timer tick, and the loss of the final ACK of a closed
+ * flow, which is repeated a few times and then given up.
+ */
+#include <gradwire/plugin.h>
+#include <gradwire/alg/seqset.h>
+
+#define TCP_L3_BYTES (GW_ETH_BYTES + 20u + 20u)    /* Ethernet, IPv4, TCP without options          */
+#define TCP_TS_BYTES 12u
+#define TCP_RTO_FIRST_PS GW_PS_PER_S
+#define TCP_RTO_FALLBACK_PS (3 * GW_PS_PER_S)      /* the handshake gave no sample (RFC 6298 5.7)  */
+#define TCP_RTO_MAX_PS (120 * GW_PS_PER_S)
+#define TCP_TIMER_MIN_PS (2 * GW_PS_PER_MS)        /* the kernel's least timeout of probes         */
+#define TCP_WINDOW_FIRST 65535u
+#define TCP_WINDOW_MAX (UINT64_C(65535) << 14)
+#define TCP_QUICK_ACKS 16u
+#define TCP_DUP_THRESH 3u
+#define TCP_TRIES_MAX 5u                          /* repetitions of SYN/ACK or FIN by a timer     */
+#define TCP_BLOCKS_MAX 4u
+
+enum tcp_bit {                   /* as on the wire                                             */
+    TCP_FIN = 0x01, TCP_SYN = 0x02, TCP_PSH = 0x08, TCP_ACK = 0x10, TCP_ECE = 0x40, TCP_CWR = 0x80
+};
+
+enum tcp_opt { TCP_HAS_TS = 1, TCP_HAS_SACK = 2, TCP_PAST_FIN = 4 };
+
+/* The transport's 32 bytes of a packet. */
+struct tcp_hdr {
+    uint64_t seq;                /* data: offset of the first byte; ACK: next one expected     */
+    uint64_t ts_ps;              /* data: when it left; ACK: that of the segment that caused it */
+    uint32_t len;                /* data: payload bytes; ACK: TSecr in ms                      */
+    uint32_t window;             /* ACK: bytes offered from seq on; data: TSecr in ms;
+                                    SYN: window | MSS << 16                                    */
+    uint32_t tsval_ms;           /* ACK: its own TSval                                         */
+    uint8_t  flags;              /* enum tcp_bit                                               */
+    uint8_t  blocks;             /* SACK blocks in the extension                               */
+    uint8_t  wscale;
+    uint8_t  opts;               /* enum tcp_opt                                               */
+};
+_Static_assert(sizeof(struct tcp_hdr) <= sizeof(((struct gw_pkt *)0)->tp), "32 bytes per packet");
+
+struct tcp_ext {
+    uint64_t block[TCP_BLOCKS_MAX][2];   /* [start, end) in stream offsets, newest first       */
+};
+
+struct tcp_conf {
+    const char *cc;              /* read by the host                                           */
+    uint32_t    streams;         /* read by the host                                           */
+    uint32_t    initial_window;  /* segments                                                   */
+    uint64_t    mss_bytes;       /* 0: from the MTU                                            */
+    uint64_t    window_bytes;    /* receive window at most, 0: what the wire can say           */
+    uint64_t    rto_min_ps;
+    uint64_t    delayed_ack_ps;  /* 0: every segment                                           */
+    bool        sack, timestamps, syn, ecn, tlp;
+};
+
+enum tcp_phase { TCP_CLOSED, TCP_SYN_SENT, TCP_OPEN, TCP_DONE };
+enum tcp_state { TCP_CA_OPEN, TCP_CA_CWR, TCP_CA_RECOVERY, TCP_CA_LOSS };
+
+/* Of a node of the scoreboard, which covers [una, top); above top all is as first sent. */
+enum tcp_range { TCP_HOLE, TCP_LOST, TCP_RESENT, TCP_SACKED, TCP_RANGE_COUNT };
+
+struct tcp_tx {
+    /* What every ACK and every segment touches. */
+    uint64_t una, nxt;           /* [una, nxt) is out                                          */
+    uint64_t wnd_end;            /* the receiver's limit                                       */
+    uint64_t sacked_bytes, lost_bytes;
+    uint64_t delivered_bytes;
+    uint64_t srtt8_ps;           /* 8 srtt; 0: no sample yet                                   */
+    uint64_t mdev4_ps, mdev_max4_ps, rttvar4_ps;       /* 4 mdev                               */
+    uint64_t min_rtt_ps, rtt_seq;
+    uint64_t rto_ps, pto_ps;     /* timeout without backoff; 2 srtt + 2 ms                     */
+    uint64_t rto_due_ps, tlp_due_ps, reo_due_ps;
+    uint64_t armed_ps;           /* when the timer will come up, GW_NEVER: not                 */
+    uint64_t max_out, usage_end; /* window validation: most out in this window, its end        */
+    uint64_t used_bytes, used_ps;
+    uint64_t last_sent_ps;       /* a new segment                                              */
+    uint64_t head_sent_ps;       /* lower bound for when the segment at una was last sent      */
+    uint32_t ts_recent_ms, mss;
+    uint32_t hdr_bytes;          /* of a data segment                                          */
+    uint32_t last_len;           /* of the last new segment, in stream space                   */
+    uint8_t  phase, state;
+    uint8_t  opts;
+    bool     careful;            /* next ACK takes the long road                               */
+    bool     limited;            /* the window held the last output back                       */
+    bool     ecn, cwr;           /* negotiated; say CWR with the next new segment              */
+
+    /* Loss. */
+    uint64_t high_seq;           /* nxt when the episode began                                 */
+    uint64_t rack_ts_ps, rack_rtt_ps, rack_end;   /* newest sent of what has arrived           */
+    uint64_t top, fack;          /* end of the scoreboard; highest end ever SACKed             */
+    uint64_t prior_cwnd, prr_delivered, prr_out;
+    uint64_t undo_cwnd, undo_ssthresh, first_resent_ps;
+    uint64_t tlp_high;           /* nxt when a probe left, GW_NEVER: none                      */
+    uint64_t lost_total;         /* bytes ever marked lost                                     */
+    uint32_t timeouts;           /* in a row                                                   */
+    uint32_t dup_acks;           /* without SACK                                               */
+    bool     undo, tlp_resent, reordered, relost;
+    uint32_t syn_tries;
+    struct gw_seqset board;
+    struct gw_seq_queue queue[TCP_SACKED];        /* by state; LOST in the order to be resent  */
+
+    uint64_t pace_ps;            /* no segment before                                          */
+    struct gw_timer timer, pace;
+    const struct tcp_conf *conf;
+};
+
+struct tcp_rx {
+    uint64_t nxt;                /* next byte expected, the FIN counted                        */
+    uint64_t acked;              /* what the last ACK said                                     */
+    uint64_t fin;                /* offset of the FIN, GW_NEVER: not seen                      */
+    uint64_t due_ps;             /* of the delayed ACK, valid if nxt > acked                   */
+    uint64_t armed_ps, again_ps; /* timer; when to repeat SYN/ACK or FIN, GW_NEVER: not        */
+    uint64_t ts_ps;              /* of the last segment                                        */
+    uint64_t ts_recent_ps;       /* of the last segment in order                               */
+    uint64_t window_max;
+    uint32_t seg_bytes;          /* largest payload seen                                       */
+    uint32_t quick;              /* ACKs to send at once                                       */
+    uint32_t tries;
+    uint32_t mss;
+    uint8_t  opts, wscale;
+    bool     careful, ecn, ece, syn_wait, closed;
+    uint32_t block_count;
+    uint64_t block[TCP_BLOCKS_MAX][2];
+    struct gw_seqset ooo;
+    struct gw_timer timer;
+    const struct tcp_conf *conf;
+};
+
+static inline struct tcp_hdr *tcp_hdr(struct gw_pkt *p)
+{
+    return (struct tcp_hdr *)(void *)p->tp;
+}
+
+static inline uint64_t tcp_min(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline uint64_t tcp_max(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The kernel's timestamp clock: milliseconds, never 0. */
+static inline uint32_t tcp_clock_ms(uint64_t ps)
+{
+    return (uint32_t)(ps / GW_PS_PER_MS) + 1;
+}
+
+static uint32_t tcp_opt_bytes(uint8_t opts)
+{
+    return opts & TCP_HAS_TS ? TCP_TS_BYTES : 0;
+}
+
+static uint32_t tcp_syn_bytes(uint8_t opts)
+{
+    uint32_t n = 4 + 4;                                    /* MSS; NOP and window scale          */
+
+    if (opts & TCP_HAS_TS)
+        return n + 12;                                     /* SACK-permitted fits into its pads  */
+    return opts & TCP_HAS_SACK ? n + 4 : n;
+}
+
+static uint32_t tcp_mss(const struct tcp_conf *c, uint32_t mtu_bytes)
+{
+    uint32_t head = 40 + (c->timestamps ? TCP_TS_BYTES : 0);
+    uint32_t mss = mtu_bytes > head ? mtu_bytes - head : 0;
+
+    return c->mss_bytes && c->mss_bytes < mss ? (uint32_t)c->mss_bytes : mss;
+}
+
+static uint8_t tcp_opts(const struct tcp_conf *c)
+{
+    return (c->timestamps ? TCP_HAS_TS : 0) | (c->sack ? TCP_HAS_SACK : 0);
+}
+
+static uint64_t tcp_window_max(const struct tcp_conf *c)
+{
+    return c->window_bytes ? tcp_min(c->window_bytes, TCP_WINDOW_MAX) : TCP_WINDOW_MAX;
+}
+
+static uint8_t tcp_wscale(const struct tcp_conf *c)
+{
+    uint8_t s = 0;
+
+    while (s < 14 && tcp_window_max(c) >> s > 65535)
+        s++;
+    return s;
+}
+
+/* ---- the sender: what is out ------------------------------------------------------------------ */
+
+static inline uint64_t tcp_in_flight(const struct tcp_tx *t)
+{
+    return t->nxt - t->una - t->sacked_bytes - t->lost_bytes;
+}
+
+/* End of the stream in sequence space: the FIN is one byte. */
+static inline uint64_t tcp_end(const struct gw_tx *tx, const struct tcp_tx *t)
+{
+    return tx->written_bytes + (tx->closing && t->conf->syn);
+}
+
+static inline bool tcp_slow_start(const struct gw_cc *cc)
+{
+    return cc->cwnd_bytes < cc->ssthresh_bytes;
+}
+
+/* Did the window hold the sender back? As tcp_is_cwnd_limited(). */
+static inline bool tcp_cwnd_limited(const struct gw_tx *tx, const struct tcp_tx *t)
+{
+    return t->limited || (tcp_slow_start(&tx->cc) && tx->cc.cwnd_bytes < 2 * t->max_out);
+}
+
+static uint64_t tcp_rto_now(const struct tcp_tx *t)
+{
+    uint64_t rto = t->rto_ps;
+
+    for (uint32_t i = 0; i < t->timeouts && rto < TCP_RTO_MAX_PS; i++)
+        rto *= 2;
+    return tcp_min(rto, TCP_RTO_MAX_PS);
+}
+
+/* One timer for all: it is set only to come earlier; one that comes too early sets itself again. */
+static inline void tcp_arm(struct gw_tx *tx, struct tcp_tx *t)
+{
+    uint64_t due = tcp_min(tcp_min(t->rto_due_ps, t->tlp_due_ps), t->reo_due_ps);
+
+    if (GW_UNLIKELY(due < t->armed_ps)) {
+        t->armed_ps = due;
+        tx->host->timer_set(tx->net, &t->timer, due);
+    }
+}
+
+/* When to send a tail loss probe, if one may be sent in this state. */
+static inline void tcp_set_probe(struct tcp_tx *t, uint64_t now)
+{
+    uint64_t pto = t->pto_ps;
+
+    t->tlp_due_ps = GW_NEVER;
+    if (!t->conf->tlp || t->una == t->nxt || t->state > TCP_CA_CWR || t->sacked_bytes ||
+        t->lost_bytes || t->tlp_high != GW_NEVER || !(t->opts & TCP_HAS_SACK) || !t->srtt8_ps)
+        return;
+    if (t->nxt - t->una <= t->last_len)
+        pto += t->conf->rto_min_ps - TCP_TIMER_MIN_PS;
+    t->tlp_due_ps = tcp_min(now + pto, t->rto_due_ps);
+}
+
+/* RFC 6298 with Linux's mean deviation: its fall is slow, its floor is rto_min. */
+static void tcp_rtt_sample(struct tcp_tx *t, uint64_t rtt_ps)
+{
+    uint64_t floor_ps = t->conf->rto_min_ps;
+    int64_t m = (int64_t)rtt_ps;
+
+    if (GW_UNLIKELY(!t->srtt8_ps)) {
+        t->srtt8_ps = rtt_ps * 8;
+        t->mdev4_ps = rtt_ps * 2;
+        t->rttvar4_ps = t->mdev_max4_ps = tcp_max(t->mdev4_ps, floor_ps);
+        t->rtt_seq = t->nxt;
+    } else {
+        m -= (int64_t)(t->srtt8_ps >> 3);
+        t->srtt8_ps += (uint64_t)m;
+        if (m < 0) {
+            m = -m - (int64_t)(t->mdev4_ps >> 2);
+            if (m > 0)
+                m >>= 3;
+        } else {
+            m -= (int64_t)(t->mdev4_ps >> 2);
+        }
+        t->mdev4_ps += (uint64_t)m;
+        if (t->mdev4_ps > t->mdev_max4_ps) {
+            t->mdev_max4_ps = t->mdev4_ps;
+            t->rttvar4_ps = tcp_max(t->rttvar4_ps, t->mdev_max4_ps);
+        }
+        if (t->una > t->rtt_seq) {
+            if (t->mdev_max4_ps < t->rttvar4_ps)
+                t->rttvar4_ps -= (t->rttvar4_ps - t->mdev_max4_ps) >> 2;
+            t->rtt_seq = t->nxt;
+            t->mdev_max4_ps = floor_ps;
+        }
+    }
+    if (rtt_ps < t->min_rtt_ps)
+        t->min_rtt_ps = rtt_ps;
+    t->rto_ps = tcp_min((t->srtt8_ps >> 3) + t->rttvar4_ps, TCP_RTO_MAX_PS);
+    t->pto_ps = (t->srtt8_ps >> 2) + TCP_TIMER_MIN_PS;
+}
+
+/* ---- the sender: the scoreboard --------------------------------------------------------------- */
+
+/* Takes node @i out of the queue of its state and out of the counters. */
+static void tcp_board_unqueue(struct tcp_tx *t, uint32_t i)
+{
+    struct gw_seq_node *n = &t->board.node[i];
+
+    if (n->state == TCP_SACKED)
+        t->sacked_bytes -= n->end - n->start;
+    else
+        gw_seq_queue_remove(&t->board, &t->queue[n->state], i);
+    if (n->state == TCP_LOST)
+        t->lost_bytes -= n->end - n->start;
+}
+
+/* Gives node @i a state behind @after in that state's queue (GW_SEQ_NIL: first). */
+static void tcp_board_queue(struct tcp_tx *t, uint32_t i, enum tcp_range state, uint32_t after)
+{
+    struct gw_seq_node *n = &t->board.node[i];
+
+    n->state = (uint8_t)state;
+    if (state == TCP_SACKED) {
+        t->sacked_bytes += n->end - n->start;
+        return;
+    }
+    gw_seq_queue_insert(&t->board, &t->queue[state], after, i);
+    if (state == TCP_LOST) {
+        t->lost_bytes += n->end - n->start;
+        t->lost_total += n->end - n->start;
+    }
+}
+
+/* Cuts node @i at @x; both halves stay neighbours in their queue. */
+static uint32_t tcp_board_split(struct tcp_tx *t, uint32_t i, uint64_t x)
+{
+    uint32_t j = gw_seqset_split(&t->board, i, x);
+
+    if (t->board.node[i].state != TCP_SACKED)
+        gw_seq_queue_insert(&t->board, &t->queue[t->board.node[i].state], i, j);
+    return j;
+}
+
+/* The bytes of node @i have arrived by a packet sent at @ts: did something overtake them? */
+static void tcp_board_arrived(struct gw_tx *tx, struct tcp_tx *t, uint32_t i, uint64_t ts)
+{
+    const struct gw_seq_node *n = &t->board.node[i];
+
+    if (n->state == TCP_SACKED || n->end > t->fack)
+        return;
+    if (!n->resent || (n->state == TCP_RESENT && ts < n->stamp_ps && ts < t->first_resent_ps)) {
+        t->reordered = true;
+        if (n->state == TCP_RESENT)
+            tx->stats.spurious++;
+    }
+}
+
+/* Joins SACKED node @i with SACKED neighbours; returns the node that is left. */
+static uint32_t tcp_board_join(struct tcp_tx *t, uint32_t i)
+{
+    struct gw_seqset *b = &t->board;
+    uint32_t prev = b->node[i].prev, next = b->node[i].next;
+
+    if (prev != GW_SEQ_NIL && b->node[prev].state == TCP_SACKED) {
+        b->node[prev].end = b->node[i].end;
+        gw_seqset_remove(b, i);
+        i = prev;
+    }
+    if (next != GW_SEQ_NIL && b->node[next].state == TCP_SACKED) {
+        b->node[i].end = b->node[next].end;
+        gw_seqset_remove(b, next);
+    }
+    return i;
+}
+
+/* [s, e) above the scoreboard has arrived: a hole before it, if any, and it. */
+static void tcp_board_extend(struct tcp_tx *t, uint64_t s, uint64_t e, uint64_t ts)
+{
+    struct gw_seqset *b = &t->board;
+    uint32_t i;
+
+    if (s > t->top) {
+        i = gw_seqset_insert(b, b->tail, t->top, s);
+        b->node[i].stamp_ps = tcp_min(ts, t->last_sent_ps);
+        tcp_board_queue(t, i, TCP_HOLE, t->queue[TCP_HOLE].tail);
+    }
+    i = gw_seqset_insert(b, b->tail, s, e);
+    tcp_board_queue(t, i, TCP_SACKED, GW_SEQ_NIL);
+    t->top = e;
+    tcp_board_join(t, i);
+}
+
+/* A SACK block. Out of memory it is ignored: the cumulative ACK or the timeout repairs that. */
+static void tcp_board_sack(struct gw_tx *tx, struct tcp_tx *t, uint64_t s, uint64_t e, uint64_t ts)
+{
+    struct gw_seqset *b = &t->board;
+    uint32_t i;
+
+    s = tcp_max(s, t->una);
+    e = tcp_min(e, t->nxt);
+    if (s >= e || !gw_seqset_reserve(b, 4, tx->host->resize))
+        return;
+    if (e > t->fack)
+        t->fack = e;
+    i = s < t->top ? gw_seqset_find(b, s) : GW_SEQ_NIL;
+    while (i != GW_SEQ_NIL && b->node[i].start < e) {
+        if (b->node[i].state != TCP_SACKED) {
+            if (b->node[i].start < s)
+                i = tcp_board_split(t, i, s);
+            if (b->node[i].end > e)
+                tcp_board_split(t, i, e);
+            tcp_board_arrived(tx, t, i, ts);
+            t->delivered_bytes += b->node[i].end - b->node[i].start;
+            tcp_board_unqueue(t, i);
+            tcp_board_queue(t, i, TCP_SACKED, GW_SEQ_NIL);
+            i = tcp_board_join(t, i);
+        }
+        gw_seqset_touch(b, i);
+        i = b->node[i].next;
+    }
+    if (e > t->top) {
+        t->delivered_bytes += e - tcp_max(s, t->top);
+        tcp_board_extend(t, tcp_max(s, t->top), e, ts);
+        gw_seqset_touch(b, b->tail);
+    }
+}
+
+/* The cumulative ACK moves to @ack. */
+static void tcp_board_advance(struct gw_tx *tx, struct tcp_tx *t, uint64_t ack, uint64_t ts)
+{
+    struct gw_seqset *b = &t->board;
+    uint64_t known = 0, sacked = t->sacked_bytes;
+    uint32_t i;
+
+    while ((i = b->head) != GW_SEQ_NIL && b->node[i].end <= ack) {
+        tcp_board_arrived(tx, t, i, ts);
+        if (b->node[i].state == TCP_SACKED)
+            known += b->node[i].end - b->node[i].start;
+        tcp_board_unqueue(t, i);
+        gw_seqset_remove(b, i);
+    }
+    if (i != GW_SEQ_NIL && b->node[i].start < ack) {
+        uint64_t part = ack - b->node[i].start;
+
+        if (b->node[i].state == TCP_SACKED) {
+            t->sacked_bytes -= part;
+            known += part;
+        } else if (b->node[i].state == TCP_LOST) {
+            t->lost_bytes -= part;
+        }
+        b->node[i].start = ack;
+    }
+    if (!(t->opts & TCP_HAS_SACK)) {               /* duplicate ACKs stood for segments            */
+        uint64_t drop = ack - t->una > t->mss ? ack - t->una - t->mss : 0;
+
+        t->sacked_bytes = sacked - tcp_min(sacked, drop);
+        t->dup_acks = (uint32_t)(t->sacked_bytes / t->mss);
+        known = sacked - t->sacked_bytes;
+    }
+    t->delivered_bytes += ack - t->una - tcp_min(known, ack - t->una);
+    t->una = ack;
+    t->top = tcp_max(t->top, ack);
+    if (t->sacked_bytes + t->lost_bytes > t->nxt - t->una)      /* only without SACK              */
+        t->sacked_bytes = t->nxt - t->una - t->lost_bytes;
+}
+
+/* Timeout: everything that has not arrived is lost. */
+static void tcp_board_all_lost(struct gw_tx *tx, struct tcp_tx *t)
+{
+    struct gw_seqset *b = &t->board;
+    uint32_t last = GW_SEQ_NIL;
+
+    if (!(t->opts & TCP_HAS_SACK))
+        t->sacked_bytes = t->dup_acks = 0;
+    if (t->top < t->nxt && gw_seqset_reserve(b, 1, tx->host->resize)) {
+        uint32_t i = gw_seqset_insert(b, b->tail, t->top, t->nxt);
+
+        tcp_board_queue(t, i, TCP_HOLE, t->queue[TCP_HOLE].tail);
+        t->top = t->nxt;
+    }
+    for (uint32_t i = b->head; i != GW_SEQ_NIL; i = b->node[i].next) {
+        if (b->node[i].state == TCP_SACKED)
+            continue;
+        tcp_board_unqueue(t, i);
+        tcp_board_queue(t, i, TCP_LOST, last);
+        last = i;
+    }
+}
+
+/* Without SACK: the segment at una is lost. */
+static void tcp_board_head_lost(struct gw_tx *tx, struct tcp_tx *t)
+{
+    struct gw_seqset *b = &t->board;
+    uint32_t i = b->head;
+
+    if ((i != GW_SEQ_NIL && b->node[i].start == t->una) ||
+        !gw_seqset_reserve(b, 1, tx->host->resize))
+        return;
+    i = gw_seqset_insert(b, GW_SEQ_NIL, t->una, tcp_min(t->una + t->mss, t->nxt));
+    tcp_board_queue(t, i, TCP_LOST, GW_SEQ_NIL);
+    t->top = tcp_max(t->top, b->node[i].end);
+    if (t->sacked_bytes + t->lost_bytes > t->nxt - t->una)
+        t->sacked_bytes = t->nxt - t->una - t->lost_bytes;
+}
+
+/* ---- the sender: RACK ------------------------------------------------------------------------- */
+
+/* How long something overtaken may still be on its way. */
+static uint64_t tcp_reo_wnd(const struct tcp_tx *t)
+{
+    if (!t->reordered && (t->state >= TCP_CA_RECOVERY ||
+                          t->sacked_bytes > (uint64_t)(TCP_DUP_THRESH - 1) * t->mss))
+        return 0;
+    return tcp_min(t->min_rtt_ps / 4, t->srtt8_ps / 8);
+}
+
+/* Marks what was sent before the newest arrival as lost once its time is up, in the order of
+ * sending; sets the reordering timer for the rest. */
+static void tcp_rack(struct tcp_tx *t, uint64_t now)
+{
+    struct gw_seqset *b = &t->board;
+    uint64_t grace = t->rack_rtt_ps + tcp_reo_wnd(t);
+    uint32_t i, front = GW_SEQ_NIL;
+
+    t->reo_due_ps = GW_NEVER;
+    while ((i = t->queue[TCP_HOLE].head) != GW_SEQ_NIL) {
+        if (b->node[i].stamp_ps > t->rack_ts_ps)
+            break;
+        if (b->node[i].stamp_ps + grace > now) {
+            t->reo_due_ps = b->node[i].stamp_ps + grace + TCP_TIMER_MIN_PS;
+            break;
+        }
+        tcp_board_unqueue(t, i);
+        tcp_board_queue(t, i, TCP_LOST, t->queue[TCP_LOST].tail);
+    }
+    while ((i = t->queue[TCP_RESENT].head) != GW_SEQ_NIL) {
+        const struct gw_seq_node *n = &b->node[i];
+
+        if (n->stamp_ps > t->rack_ts_ps ||
+            (n->stamp_ps == t->rack_ts_ps && n->end >= t->rack_end))
+            break;
+        if (n->stamp_ps + grace > now) {
+            t->reo_due_ps = tcp_min(t->reo_due_ps, n->stamp_ps + grace + TCP_TIMER_MIN_PS);
+            break;
+        }
+        tcp_board_unqueue(t, i);
+        tcp_board_queue(t, i, TCP_LOST, front);
+        front = i;
+        t->relost = true;
+    }
+}
+
+/* ---- the sender: congestion states ------------------------------------------------------------ */
+
+static void tcp_cc_ack(const struct gw_tx *tx, const struct tcp_tx *t, struct gw_cc_ack *a,
+                       uint64_t now)
+{
+    *a = (struct gw_cc_ack){
+        .now_ps = now, .in_flight_bytes = tcp_in_flight(t), .srtt_ps = t->srtt8_ps >> 3,
+        .min_rtt_ps = t->min_rtt_ps, .delivered_bytes = t->delivered_bytes, .snd_una = t->una,
+        .snd_nxt = t->nxt, .cwnd_limited = tcp_cwnd_limited(tx, t),
+        .app_limited = t->nxt == tx->written_bytes,
+        .in_recovery = t->state == TCP_CA_CWR || t->state == TCP_CA_RECOVERY,
+    };
+}
+
+/* Starts a reduction by PRR, and remembers what an undo would restore. */
+static void tcp_enter_reduction(struct gw_tx *tx, struct tcp_tx *t, enum tcp_state state,
+                                const struct gw_cc_ack *ack)
+{
+    if (t->state != TCP_CA_CWR && t->state != TCP_CA_RECOVERY) {
+        t->prior_cwnd = tx->cc.cwnd_bytes;
+        t->prr_delivered = t->prr_out = 0;
+        t->tlp_high = GW_NEVER;
+        if (t->state == TCP_CA_OPEN) {
+            t->undo_cwnd = tx->cc.cwnd_bytes;
+            t->undo_ssthresh = tx->cc.ssthresh_bytes;
+        }
+        tx->cc.ops->on_loss(&tx->cc, ack, state == TCP_CA_CWR);
+    }
+    if (t->state == TCP_CA_OPEN || t->state == TCP_CA_CWR)
+        t->first_resent_ps = GW_NEVER;
+    t->undo = state == TCP_CA_RECOVERY;
+    t->high_seq = t->nxt;
+    t->state = (uint8_t)state;
+    if (state == TCP_CA_RECOVERY)
+        tx->stats.recoveries++;
+    else
+        t->cwr = true;
+}
+
+static void tcp_exit_recovery(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
+{
+    if (t->state != TCP_CA_LOSS && tx->cc.ssthresh_bytes != UINT64_MAX)
+        tx->cc.cwnd_bytes = tx->cc.ssthresh_bytes;
+    t->state = TCP_CA_OPEN;
+    t->undo = false;
+    if (!(t->opts & TCP_HAS_SACK))
+        t->sacked_bytes = t->dup_acks = 0;
+    if (tx->cc.ops->on_exit_recovery)
+        tx->cc.ops->on_exit_recovery(&tx->cc, now);
+}
+
+/* The cut was for nothing: restores the window, and takes back what was marked lost. */
+static void tcp_undo(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
+{
+    struct gw_seqset *b = &t->board;
+    uint32_t i;
+
+    tx->cc.cwnd_bytes = tcp_max(tx->cc.cwnd_bytes, t->undo_cwnd);
+    tx->cc.ssthresh_bytes = tcp_max(tx->cc.ssthresh_bytes, t->undo_ssthresh);
+    while ((i = b->tail) != GW_SEQ_NIL && b->node[i].state == TCP_LOST) {
+        t->top = b->node[i].start;
+        tcp_board_unqueue(t, i);
+        gw_seqset_remove(b, i);
+    }
+    while ((i = t->queue[TCP_LOST].head) != GW_SEQ_NIL) {
+        tcp_board_unqueue(t, i);
+        b->node[i].stamp_ps = t->rack_ts_ps;
+        tcp_board_queue(t, i, TCP_HOLE, t->queue[TCP_HOLE].tail);
+    }
+    t->state = TCP_CA_OPEN;
+    t->undo = false;
+    t->timeouts = 0;
+    if (tx->cc.ops->on_undo)
+        tx->cc.ops->on_undo(&tx->cc, now);
+}
+
+/* Proportional rate reduction in whole segments (RFC 6937 as in tcp_cwnd_reduction()). */
+static void tcp_prr(struct gw_tx *tx, struct tcp_tx *t, uint64_t delivered, bool clean)
+{
+    uint64_t out = tcp_in_flight(t), ssthresh = tx->cc.ssthresh_bytes, mss = t->mss, may;
+
+    if (!delivered)
+        return;
+    t->prr_delivered += delivered;
+    if (out > ssthresh) {
+        may = gw_mul_div(ssthresh, t->prr_delivered, t->prior_cwnd) + mss - 1;
+        may -= may % mss;
+        may = may > t->prr_out ? may - t->prr_out : 0;
+    } else {
+        may = t->prr_delivered > t->prr_out ? t->prr_delivered - t->prr_out : 0;
+        may = tcp_max(may, delivered) + (clean ? mss : 0);
+        may = tcp_min(may, ssthresh - out);
+    }
+    if (!t->prr_out)
+        may = tcp_max(may, mss);
+    tx->cc.cwnd_bytes = tcp_max(out + may, mss);
+}
+
+/* The retransmission timeout. */
+static void tcp_enter_loss(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
+{
+    bool cut = t->state == TCP_CA_OPEN || t->una >= t->high_seq ||
+               (t->state == TCP_CA_LOSS && !t->timeouts);
+    uint64_t ssthresh = tx->cc.ssthresh_bytes;
+    struct gw_cc_ack ack;
+
+    tcp_cc_ack(tx, t, &ack, now);
+    if (cut) {
+        t->undo_cwnd = tx->cc.cwnd_bytes;
+        t->undo_ssthresh = ssthresh;
+        t->first_resent_ps = GW_NEVER;
+        t->undo = true;
+    }
+    tx->cc.ops->on_timeout(&tx->cc, &ack);
+    if (!cut)
+        tx->cc.ssthresh_bytes = ssthresh;
+    tcp_board_all_lost(tx, t);
+    tx->cc.cwnd_bytes = tcp_in_flight(t) + t->mss;
+    t->state = TCP_CA_LOSS;
+    t->high_seq = t->nxt;
+    t->tlp_high = GW_NEVER;
+    t->reordered = false;
+    t->timeouts++;
+    tx->stats.timeouts++;
+}
+
+/* Linux's tcp_cwnd_validate(): remembers how much of the window is used. */
+static inline void tcp_validate(struct gw_tx *tx, struct tcp_tx *t, bool limited, uint64_t now)
+{
+    uint64_t out = t->nxt - t->una, used;
+
+    if (t->una >= t->usage_end || limited || (!t->limited && out > t->max_out)) {
+        t->limited = limited;
+        t->max_out = out;
+        t->usage_end = t->nxt;
+    }
+    if (tcp_cwnd_limited(tx, t)) {
+        t->used_bytes = 0;
+        t->used_ps = now;
+        return;
+    }
+    t->used_bytes = tcp_max(t->used_bytes, out);
+    if (now - t->used_ps < t->rto_ps || tx->cc.ops->paces)
+        return;
+    /* Not limited for a whole timeout: what is not used is not known to be there. */
+    used = tcp_max(t->used_bytes, (uint64_t)tx->cc.initial_window * t->mss);
+    if (t->state == TCP_CA_OPEN && t->nxt >= tx->written_bytes && used < tx->cc.cwnd_bytes) {
+        tx->cc.ssthresh_bytes = tcp_max(tx->cc.ssthresh_bytes, tx->cc.cwnd_bytes / 4 * 3);
+        used = (tx->cc.cwnd_bytes + used) / 2;
+        tx->cc.cwnd_bytes = used - used % t->mss;
+    }
+    t->used_bytes = 0;
+    t->used_ps = now;
+}
+
+/* ---- the sender: output ----------------------------------------------------------------------- */
+
+/* Sends [seq, seq + n) of the stream space. False: no packet was to be had. */
+static inline bool tcp_send(struct gw_tx *tx, struct tcp_tx *t, uint64_t seq, uint32_t n,
+                            bool again, uint64_t now)
+{
+    struct gw_pkt *p = tx->host->pkt_alloc(tx->net);
+    struct tcp_hdr *h;
+    uint32_t len = n;
+    uint8_t flags = TCP_ACK;
+
+    if (GW_UNLIKELY(!p))
+        return false;
+    if (seq + n >= tx->written_bytes) {
+        flags |= TCP_PSH;
+        if (seq + n > tx->written_bytes) {
+            len--;
+            flags = len ? TCP_ACK | TCP_PSH | TCP_FIN : TCP_ACK | TCP_FIN;
+        }
+    }
+    h = tcp_hdr(p);
+    h->seq = seq;
+    h->ts_ps = now;
+    h->len = len;
+    h->window = t->ts_recent_ms;
+    h->opts = t->opts;
+    if (GW_UNLIKELY(t->ecn) && !again && len) {     /* retransmissions are not ECN-capable          */
+        p->ecn = GW_ECN_ECT0;
+        if (t->cwr)
+            flags |= TCP_CWR;
+        t->cwr = false;
+    }
+    h->flags = flags;
+    p->len_bytes = t->hdr_bytes + len;
+    tx->stats.sent_pkts++;
+    tx->stats.sent_bytes += len;
+    if (GW_UNLIKELY(again)) {
+        p->flags |= GW_PKT_RETRANS;
+        tx->stats.retrans_pkts++;
+        tx->stats.retrans_bytes += len;
+    }
+    if (GW_UNLIKELY(tx->cc.pacing_bps != 0))
+        t->pace_ps = tcp_max(t->pace_ps, now) +
+                     gw_mul_div((uint64_t)len * 8, GW_PS_PER_S, tx->cc.pacing_bps);
+    tx->host->emit_tx(tx, p, now);
+    return true;
+}
+
+/* The next lost range goes out again: its first segment becomes a node of its own. */
+static bool tcp_resend(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
+{
+    struct gw_seqset *b = &t->board;
+    uint32_t i = t->queue[TCP_LOST].head, last = t->queue[TCP_RESENT].tail;
+    uint64_t seq = b->node[i].start;
+    uint32_t n = (uint32_t)tcp_min(b->node[i].end - seq, t->mss);
+
+    if (!gw_seqset_reserve(b, 1, tx->host->resize) || !tcp_send(tx, t, seq, n, true, now))
+        return false;
+    if (seq + n < b->node[i].end)
+        tcp_board_split(t, i, seq + n);
+    tcp_board_unqueue(t, i);
+    b->node[i].stamp_ps = now;
+    b->node[i].resent = true;
+    tcp_board_queue(t, i, TCP_RESENT, last);
+    t->first_resent_ps = tcp_min(t->first_resent_ps, now);
+    if (seq == t->una) {
+        t->head_sent_ps = now;
+        t->rto_due_ps = now + tcp_rto_now(t);
+    }
+    return true;
+}
+
+static bool tcp_send_new(struct gw_tx *tx, struct tcp_tx *t, uint32_t n, uint64_t now)
+{
+    if (GW_UNLIKELY(!tcp_send(tx, t, t->nxt, n, false, now)))
+        return false;
+    if (t->nxt == t->una) {
+        t->head_sent_ps = now;
+        t->rto_due_ps = now + tcp_rto_now(t);
+    }
+    t->nxt += n;
+    t->last_len = n;
+    return true;
+}
+
+/* Slow start after idle (RFC 5681 4.1): the window halves for each timeout of silence. */
+static void tcp_idle_restart(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
+{
+    uint64_t idle = now - t->last_sent_ps, left = idle, first;
+    struct gw_cc *cc = &tx->cc;
+
+    if (t->last_sent_ps && cc->ops->on_idle_restart)
+        cc->ops->on_idle_restart(cc, idle, t->rto_ps);
+    if (!t->last_sent_ps || idle <= t->rto_ps || cc->ops->paces)
+        return;
+    cc->ssthresh_bytes = tcp_max(cc->ssthresh_bytes, cc->cwnd_bytes / 4 * 3);
+    first = tcp_min((uint64_t)cc->initial_window * t->mss, cc->cwnd_bytes);
+    while (left > t->rto_ps && cc->cwnd_bytes > first) {
+        left -= t->rto_ps;
+        cc->cwnd_bytes = cc->cwnd_bytes / 2 - cc->cwnd_bytes / 2 % t->mss;
+    }
+    cc->cwnd_bytes = tcp_max(cc->cwnd_bytes, first);
+    t->used_bytes = 0;
+    t->used_ps = now;
+}
+
+/* How much may go next: retransmissions first. 0: nothing; *limited: because of the window. */
+static inline uint32_t tcp_next_len(const struct gw_tx *tx, const struct tcp_tx *t, uint64_t end,
+                                    bool *limited)
+{
+    uint64_t n, out = tcp_in_flight(t);
+
+    if (GW_UNLIKELY(t->lost_bytes != 0)) {
+        const struct gw_seq_node *lost = &t->board.node[t->queue[TCP_LOST].head];
+
+        n = tcp_min(lost->end - lost->start, t->mss);
+    } else {
+        n = tcp_min(end - t->nxt, t->mss);
+        if (GW_UNLIKELY(t->nxt + n > t->wnd_end)) {      /* small pieces only if nothing is out    */
+            n = out || t->wnd_end <= t->nxt ? 0 : t->wnd_end - t->nxt;
+        }
+    }
+    if (n && out + n > tx->cc.cwnd_bytes) {
+        *limited = true;
+        return 0;
+    }
+    return (uint32_t)n;
+}
+
+/* Sends what the windows, the pace and the NIC allow. */
+static void tcp_output(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
+{
+    uint64_t end = tcp_end(tx, t), room = 0, before = t->nxt;
+    bool limited = false, again, any = false;
+    uint32_t n;
+
+    if (t->phase != TCP_OPEN)
+        return;
+    while ((n = tcp_next_len(tx, t, end, &limited)) != 0) {
+        if (GW_UNLIKELY(tx->cc.pacing_bps != 0) && now < t->pace_ps) {
+            tx->host->timer_set(tx->net, &t->pace, t->pace_ps);
+            break;
+        }
+        if (!room && !(room = tx->host->nic_room(tx, now)))
+            break;
+        again = t->lost_bytes != 0;
+        if (!(again ? tcp_resend(tx, t, now) : tcp_send_new(tx, t, n, now)))
+            break;
+        t->prr_out += n;
+        room -= tcp_min(room, n + t->hdr_bytes);
+        any = true;
+    }
+    if (any || limited) {
+        limited |= tcp_in_flight(t) + t->mss > tx->cc.cwnd_bytes;
+        tcp_validate(tx, t, limited, now);
+    }
+    if (t->nxt != before) {
+        t->last_sent_ps = now;
+        tcp_set_probe(t, now);
+    }
+    tcp_arm(tx, t);
+}
+
+/* A control segment without payload: SYN, or an ACK of the receiver's SYN or FIN. */
+static void tcp_send_control(struct gw_tx *tx, struct tcp_tx *t, uint8_t flags, uint64_t now)
+{
+    struct gw_pkt *p = tx->host->pkt_alloc(tx->net);
+    struct tcp_hdr *h;
+
+    if (!p)
+        return;
+    h = tcp_hdr(p);
+    h->seq = t->nxt;
+    h->ts_ps = now;
+    h->window = t->ts_recent_ms;
+    h->flags = flags;
+    h->opts = t->opts;
+    p->len_bytes = t->hdr_bytes;
+    if (flags & TCP_SYN) {
+        h->window = TCP_WINDOW_FIRST | (uint32_t)tcp_min(tx->mtu_bytes - 40, 65535) << 16;
+        h->wscale = tcp_wscale(t->conf);
+        p->len_bytes = TCP_L3_BYTES + tcp_syn_bytes(t->opts);
+    } else if (t->phase == TCP_DONE) {
+        h->opts |= TCP_PAST_FIN;
+    }
+    tx->host->emit_tx(tx, p, now);
+}
+
+static void tcp_send_syn(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
+{
+    t->rto_due_ps = now + tcp_min(TCP_RTO_FIRST_PS << tcp_min(t->syn_tries, 7), TCP_RTO_MAX_PS);
+    t->syn_tries++;
+    tcp_send_control(tx, t, TCP_SYN | (t->conf->ecn ? TCP_ECE | TCP_CWR : 0), now);
+    tcp_arm(tx, t);
+}
+
+/* Tail loss probe: a new segment if there is one, else the last one again. */
+static void tcp_probe(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
+{
+    uint32_t n = (uint32_t)tcp_min(tcp_end(tx, t) - t->nxt, t->mss);
+    bool sent;
+
+    t->tlp_resent = !n || t->nxt + n > t->wnd_end;
+    if (t->tlp_resent) {
+        n = (uint32_t)tcp_min(t->last_len, t->nxt - t->una);
+        sent = tcp_send(tx, t, t->nxt - n, n, true, now);
+        if (t->nxt - n == t->una)
+            t->head_sent_ps = now;
+    } else {
+        sent = tcp_send_new(tx, t, n, now);
+        t->last_sent_ps = now;
+    }
+    if (sent) {
+        t->tlp_high = t->nxt;
+        t->careful = true;
+    }
+    t->tlp_due_ps = GW_NEVER;
+    t->rto_due_ps = tcp_max(t->head_sent_ps + tcp_rto_now(t), now + GW_PS_PER_MS);
+}
+
+/* ---- the sender: ACKs ------------------------------------------------------------------------- */
+
+/* An ACK at or above the end of a probe tells whether the probe repaired a loss. */
+static void tcp_probe_acked(struct gw_tx *tx, struct tcp_tx *t, uint64_t ack, bool progress,
+                            uint64_t now)
+{
+    struct gw_cc_ack a;
+
+    if (ack < t->tlp_high)
+        return;
+    if (!t->tlp_resent || (ack == t->tlp_high && !progress)) {
+        t->tlp_high = GW_NEVER;
+    } else if (ack > t->tlp_high) {
+        t->tlp_high = GW_NEVER;
+        if (t->state != TCP_CA_OPEN)
+            return;
+        tcp_cc_ack(tx, t, &a, now);
+        tx->cc.ops->on_loss(&tx->cc, &a, false);
+        tx->cc.cwnd_bytes = tx->cc.ssthresh_bytes;
+    }
+}
+
+/* Undo if the ACK was caused by something sent before the first retransmission of the episode. */
+static bool tcp_try_undo(struct gw_tx *tx, struct tcp_tx *t, uint64_t ts, uint64_t now)
+{
+    if (!t->undo || t->first_resent_ps == GW_NEVER || ts >= t->first_resent_ps)
+        return false;
+    if (t->una < t->high_seq && t->state == TCP_CA_RECOVERY &&
+        t->queue[TCP_RESENT].head != GW_SEQ_NIL)
+        return false;
+    t->reordered = true;
+    tx->stats.spurious++;
+    tcp_undo(tx, t, now);
+    return true;
+}
+
+/* Has the episode ended with this ACK? */
+static void tcp_try_exit(struct gw_tx *tx, struct tcp_tx *t, uint64_t ts, bool advanced,
+                         uint64_t now)
+{
+    bool sack = t->opts & TCP_HAS_SACK;
+
+    if (t->state == TCP_CA_OPEN || (advanced && tcp_try_undo(tx, t, ts, now)))
+        return;
+    if (t->una > t->high_seq || (t->una == t->high_seq && t->state != TCP_CA_CWR &&
+                                 (sack || t->state == TCP_CA_LOSS)))
+        tcp_exit_recovery(tx, t, now);
+}
+
+/* Finds losses and moves between the states (tcp_fastretrans_alert()). */
+static void tcp_react(struct gw_tx *tx, struct tcp_tx *t, const struct gw_cc_ack *ack,
+                      bool advanced, uint64_t now)
+{
+    t->relost = false;
+    if (t->opts & TCP_HAS_SACK)
+        tcp_rack(t, now);
+    else if (t->state == TCP_CA_RECOVERY ? advanced && t->una < t->high_seq
+                                         : t->dup_acks >= TCP_DUP_THRESH &&
+                                               t->state != TCP_CA_LOSS)
+        tcp_board_head_lost(tx, t);
+    if (t->state <= TCP_CA_CWR ? t->lost_bytes != 0 : t->state == TCP_CA_LOSS && t->relost)
+        tcp_enter_reduction(tx, t, TCP_CA_RECOVERY, ack);
+    else if (ack->ece && t->state == TCP_CA_OPEN)
+        tcp_enter_reduction(tx, t, TCP_CA_CWR, ack);
+}
+
+/* Reads the SACK blocks, or counts duplicates where there are none. */
+static void tcp_read_sack(struct gw_tx *tx, struct tcp_tx *t, struct gw_pkt *p, bool advanced)
+{
+    const struct tcp_hdr *h = tcp_hdr(p);
+    const struct tcp_ext *x = h->blocks ? tx->host->ext_get(tx->net, p) : NULL;
+
+    if (t->opts & TCP_HAS_SACK) {
+        for (uint32_t i = 0; x && i < h->blocks && i < TCP_BLOCKS_MAX; i++)
+            tcp_board_sack(tx, t, x->block[i][0], x->block[i][1], h->ts_ps);
+    } else if (!advanced && h->seq == t->una && t->nxt > t->una) {
+        uint64_t more = tcp_min(t->mss, t->nxt - t->una - t->sacked_bytes - t->lost_bytes);
+
+        t->dup_acks++;
+        t->sacked_bytes += more;
+        t->delivered_bytes += more;
+    }
+}
+
+/* What every ACK brings: the receiver's limit, an RTT sample, the next timeouts. */
+static inline void tcp_ack_basics(struct tcp_tx *t, const struct tcp_hdr *h, bool advanced,
+                                  uint64_t now)
+{
+    t->ts_recent_ms = h->tsval_ms;
+    if (h->seq + h->window > t->wnd_end)
+        t->wnd_end = h->seq + h->window;
+    if (advanced) {
+        t->timeouts = 0;
+        t->head_sent_ps = h->ts_ps;
+        t->rto_due_ps = t->una == t->nxt ? GW_NEVER : now + t->rto_ps;
+    }
+}
+
+/* The long road: anything but an ACK that advances in a flow where nothing is missing. */
+static void tcp_ack_slow(struct gw_tx *tx, struct tcp_tx *t, struct gw_pkt *p, uint64_t now)
+{
+    const struct tcp_hdr *h = tcp_hdr(p);
+    uint64_t ack = h->seq, ts = h->ts_ps, delivered = t->delivered_bytes, lost = t->lost_total;
+    uint64_t flight = tcp_in_flight(t), gain;
+    bool advanced = ack > t->una;
+    struct gw_cc_ack a;
+
+    if (ack > t->nxt)
+        return;
+    if (advanced)
+        tcp_board_advance(tx, t, ack, ts);
+    tcp_read_sack(tx, t, p, advanced);
+    gain = t->delivered_bytes - delivered;
+    if (gain) {
+        uint64_t rtt = now - ts ? now - ts : 1;
+
+        if (ts > t->rack_ts_ps || (ts == t->rack_ts_ps && ack > t->rack_end)) {
+            const struct tcp_ext *x = h->blocks ? tx->host->ext_get(tx->net, p) : NULL;
+
+            t->rack_ts_ps = ts;
+            t->rack_rtt_ps = now - ts;
+            t->rack_end = x ? x->block[0][1] : ack;
+        }
+        tcp_rtt_sample(t, rtt);
+    }
+    tcp_ack_basics(t, h, advanced, now);
+    if (t->tlp_high != GW_NEVER)
+        tcp_probe_acked(tx, t, ack, gain != 0, now);
+    tcp_cc_ack(tx, t, &a, now);
+    a.in_flight_bytes = flight;
+    a.acked_bytes = gain;
+    a.acked_pkts = (uint32_t)((gain + t->mss - 1) / t->mss);
+    a.rtt_ps = gain ? (now - ts ? now - ts : 1) : 0;
+    a.ece = t->ecn && h->flags & TCP_ECE;
+    if (a.ece)
+        tx->stats.ce_in++;
+    tcp_try_exit(tx, t, ts, advanced, now);
+    tcp_react(tx, t, &a, advanced, now);
+    a.in_recovery = t->state == TCP_CA_CWR || t->state == TCP_CA_RECOVERY;
+    if (a.in_recovery)
+        tcp_prr(tx, t, gain, advanced && t->lost_total == lost);
+    if (gain && (advanced || a.in_recovery))
+        tx->cc.ops->on_ack(&tx->cc, &a);
+    tcp_set_probe(t, now);
+    t->careful = t->state != TCP_CA_OPEN || t->board.count || t->sacked_bytes ||
+                 t->tlp_high != GW_NEVER;
+}
+
+/* The short road: in order, nothing missing, nothing marked. */
+static inline void tcp_ack_fast(struct gw_tx *tx, struct tcp_tx *t, const struct tcp_hdr *h,
+                                uint64_t now)
+{
+    uint64_t gain = h->seq - t->una, rtt = now - h->ts_ps ? now - h->ts_ps : 1;
+    struct gw_cc_ack a;
+
+    tcp_cc_ack(tx, t, &a, now);
+    a.acked_bytes = gain;
+    a.acked_pkts = gain <= t->mss ? 1 : (uint32_t)((gain + t->mss - 1) / t->mss);
+    a.rtt_ps = rtt;
+    a.snd_una = t->una = t->top = h->seq;
+    a.delivered_bytes = t->delivered_bytes += gain;
+    t->rack_ts_ps = h->ts_ps;
+    t->rack_rtt_ps = now - h->ts_ps;
+    t->rack_end = h->seq;
+    tcp_rtt_sample(t, rtt);
+    a.srtt_ps = t->srtt8_ps >> 3;
+    a.min_rtt_ps = t->min_rtt_ps;
+    tcp_ack_basics(t, h, true, now);
+    tx->cc.ops->on_ack(&tx->cc, &a);
+    tcp_set_probe(t, now);
+}
+
+static void tcp_established(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
+{
+    t->phase = TCP_OPEN;
+    t->rto_due_ps = GW_NEVER;
+    t->used_ps = now;
+    if (!t->srtt8_ps)
+        t->rto_ps = t->conf->syn && t->syn_tries > 1 ? TCP_RTO_FALLBACK_PS : TCP_RTO_FIRST_PS;
+    if (t->syn_tries > 2)
+        tx->cc.cwnd_bytes = t->mss;
+}
+
+/* SYN/ACK. */
+static void tcp_tx_syn_ack(struct gw_tx *tx, struct tcp_tx *t, const struct tcp_hdr *h,
+                           uint64_t now)
+{
+    if (t->phase == TCP_SYN_SENT) {
+        t->opts &= h->opts;
+        t->ecn = t->conf->ecn && h->flags & TCP_ECE;
+        t->ts_recent_ms = h->tsval_ms;
+        t->wnd_end = h->window & 0xffff;
+        /* Without timestamps the answer to a repeated SYN is no sample (Karn). */
+        if (t->syn_tries == 1 || t->opts & TCP_HAS_TS)
+            tcp_rtt_sample(t, now > h->ts_ps ? now - h->ts_ps : 1);
+        tcp_established(tx, t, now);
+    }
+    tcp_send_control(tx, t, TCP_ACK, now);
+}
+
+/* All is done: the host may free both halves inside tx_closed, so nothing comes after it. */
+static bool tcp_try_close(struct gw_tx *tx, struct tcp_tx *t, bool fin, uint64_t now)
+{
+    if (t->phase == TCP_DONE) {
+        if (fin)
+            tcp_send_control(tx, t, TCP_ACK, now);
+        return false;
+    }
+    if (!tx->closing || t->una < tcp_end(tx, t) || (t->conf->syn && !fin))
+        return false;
+    t->phase = TCP_DONE;
+    t->rto_due_ps = t->tlp_due_ps = t->reo_due_ps = GW_NEVER;
+    if (fin)
+        tcp_send_control(tx, t, TCP_ACK, now);
+    tx->host->tx_closed(tx, now);
+    return true;
+}
+
+static void tcp_tx_packet(struct gw_tx *tx, struct gw_pkt *p, uint64_t now)
+{
+    struct tcp_tx *t = tx->priv;
+    struct tcp_hdr *h = tcp_hdr(p);
+    uint64_t una = t->una;
+    bool fin = h->flags & TCP_FIN;
+
+    if (GW_UNLIKELY(p->flags & (GW_PKT_CORRUPT | GW_PKT_TRIMMED))) {
+        tx->host->pkt_free(tx->net, p);
+        return;
+    }
+    tx->stats.acks_in++;
+    if (GW_LIKELY(h->flags == TCP_ACK && !h->blocks && !t->careful && h->seq > una &&
+                  h->seq <= t->nxt))
+        tcp_ack_fast(tx, t, h, now);
+    else if (h->flags & TCP_SYN)
+        tcp_tx_syn_ack(tx, t, h, now);
+    else if (t->phase == TCP_OPEN)
+        tcp_ack_slow(tx, t, p, now);
+    tx->host->pkt_free(tx->net, p);
+    if (t->una != una)
+        tx->host->tx_acked(tx, tcp_min(t->una, tx->written_bytes), now);
+    if (GW_UNLIKELY(tx->closing) && tcp_try_close(tx, t, fin, now))
+        return;
+    tcp_output(tx, t, now);
+}
+
+static void tcp_tx_write(struct gw_tx *tx, uint64_t now)
+{
+    struct tcp_tx *t = tx->priv;
+
+    if (tx->closing && t->phase == TCP_CLOSED && !tx->written_bytes) {
+        t->phase = TCP_DONE;
+        tx->host->tx_closed(tx, now);
+        return;
+    }
+    if (tx->closing && !t->conf->syn && t->phase != TCP_DONE && tcp_try_close(tx, t, false, now))
+        return;
+    if (t->phase == TCP_CLOSED && !t->conf->syn) {
+        tcp_established(tx, t, now);
+    } else if (t->phase == TCP_CLOSED) {
+        t->phase = TCP_SYN_SENT;
+        tcp_send_syn(tx, t, now);
+    } else if (t->phase == TCP_OPEN && t->una == t->nxt) {
+        tcp_idle_restart(tx, t, now);
+    }
+    tcp_output(tx, t, now);
+}
+
+static void tcp_tx_room(struct gw_tx *tx, uint64_t now)
+{
+    tcp_output(tx, tx->priv, now);
+}
+
+static void tcp_pace_fire(void *owner, uint64_t now)
+{
+    struct gw_tx *tx = owner;
+
+    tcp_output(tx, tx->priv, now);
+}
+
+/* The reordering timer: time is up for what was overtaken. */
+static void tcp_reo_fire(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
+{
+    uint64_t lost = t->lost_total;
+    struct gw_cc_ack a;
+
+    tcp_rack(t, now);
+    if (t->lost_total == lost)
+        return;
+    if (t->state <= TCP_CA_CWR) {
+        tcp_cc_ack(tx, t, &a, now);
+        tcp_enter_reduction(tx, t, TCP_CA_RECOVERY, &a);
+        tcp_prr(tx, t, t->mss, false);
+    }
+    t->careful = true;
+}
+
+static void tcp_tx_fire(void *owner, uint64_t now)
+{
+    struct gw_tx *tx = owner;
+    struct tcp_tx *t = tx->priv;
+
+    t->armed_ps = GW_NEVER;
+    if (t->phase == TCP_SYN_SENT && t->rto_due_ps <= now) {
+        tx->stats.timeouts++;
+        tcp_send_syn(tx, t, now);
+    } else if (t->phase == TCP_OPEN && t->una < t->nxt) {
+        if (t->reo_due_ps <= now) {
+            tcp_reo_fire(tx, t, now);
+        } else if (t->tlp_due_ps <= now) {
+            tcp_probe(tx, t, now);
+        } else if (t->rto_due_ps <= now) {
+            tcp_enter_loss(tx, t, now);
+            t->tlp_due_ps = t->reo_due_ps = GW_NEVER;
+            t->rto_due_ps = now + tcp_rto_now(t);
+            t->careful = true;
+        }
+    }
+    tcp_output(tx, t, now);
+    tcp_arm(tx, t);
+}
+
+static enum gw_status tcp_tx_init(struct gw_tx *tx, uint64_t now, struct gw_error *err)
+{
+    struct tcp_tx *t = tx->priv;
+    struct gw_cc *cc = &tx->cc;
+
+    t->conf = tx->conf;
+    t->mss = tcp_mss(t->conf, tx->mtu_bytes);
+    if (!t->mss)
+        return gw_fail(err, GW_RANGE, "flow %u: an MTU of %u bytes has no room for TCP's headers; "
+                       "at least 53 are needed", tx->flow, tx->mtu_bytes);
+    if (!cc->ops)
+        return gw_fail(err, GW_PARAM, "flow %u: tcp needs a congestion control, and none was set; "
+                       "cubic is the usual one", tx->flow);
+    t->opts = tcp_opts(t->conf);
+    t->hdr_bytes = TCP_L3_BYTES + tcp_opt_bytes(t->opts);
+    t->min_rtt_ps = t->armed_ps = t->tlp_high = t->first_resent_ps = GW_NEVER;
+    t->rto_due_ps = t->tlp_due_ps = t->reo_due_ps = GW_NEVER;
+    t->rto_ps = TCP_RTO_FIRST_PS;
+    t->wnd_end = TCP_WINDOW_FIRST;
+    t->ecn = t->conf->ecn && !t->conf->syn;
+    gw_seqset_init(&t->board);
+    for (uint32_t i = 0; i < GW_ARRAY_LEN(t->queue); i++)
+        gw_seq_queue_init(&t->queue[i]);
+    t->timer.fire = tcp_tx_fire;
+    t->pace.fire = tcp_pace_fire;
+    t->timer.owner = t->pace.owner = tx;
+    t->timer.comp = t->pace.comp = tx->comp;
+    cc->mss_bytes = t->mss;
+    cc->initial_window = t->conf->initial_window;
+    cc->cwnd_bytes = (uint64_t)t->mss * t->conf->initial_window;
+    cc->ssthresh_bytes = UINT64_MAX;
+    if (cc->ops->init)
+        cc->ops->init(cc, now);
+    return GW_OK;
+}
+
+static void tcp_tx_fini(struct gw_tx *tx)
+{
+    struct tcp_tx *t = tx->priv;
+
+    tx->host->timer_stop(tx->net, &t->timer);
+    tx->host->timer_stop(tx->net, &t->pace);
+    gw_seqset_fini(&t->board, tx->host->release);
+}
+
+/* ---- the receiver ----------------------------------------------------------------------------- */
+
+/* The window from nxt on: autotuned well ahead of slow start. */
+static inline uint32_t tcp_window(const struct tcp_rx *r)
+{
+    return (uint32_t)tcp_min(r->window_max, TCP_WINDOW_FIRST + 2 * r->nxt);
+}
+
+static void tcp_rx_arm(struct gw_rx *rx, struct tcp_rx *r)
+{
+    uint64_t due = r->nxt > r->acked ? tcp_min(r->due_ps, r->again_ps) : r->again_ps;
+
+    if (due < r->armed_ps) {
+        r->armed_ps = due;
+        rx->host->timer_set(rx->net, &r->timer, due);
+    }
+}
+
+/* SACK blocks need an extension; without one the ACK goes without them. */
+static void tcp_put_blocks(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p)
+{
+    struct tcp_hdr *h = tcp_hdr(p);
+    struct tcp_ext *x = rx->host->ext_get(rx->net, p);
+
+    if (!x)
+        x = rx->host->ext_alloc(rx->net, p);
+    if (!x)
+        return;
+    memcpy(x->block, r->block, sizeof x->block);
+    h->blocks = (uint8_t)r->block_count;
+    p->len_bytes += 4 + 8 * r->block_count;
+}
+
+/* Turns @p round into an ACK of all that is there. */
+static inline void tcp_send_ack(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, uint64_t now)
+{
+    struct tcp_hdr *h = tcp_hdr(p);
+
+    h->seq = r->acked = r->nxt;
+    h->ts_ps = r->ts_ps;
+    h->len = tcp_clock_ms(r->ts_recent_ps);
+    h->window = tcp_window(r);
+    h->tsval_ms = tcp_clock_ms(now);
+    h->flags = TCP_ACK;
+    h->blocks = 0;
+    h->wscale = r->wscale;
+    h->opts = r->opts;
+    p->len_bytes = TCP_L3_BYTES + tcp_opt_bytes(r->opts);
+    p->orig_len_bytes = 0;
+    p->flags = GW_PKT_REVERSE;
+    p->ecn = GW_ECN_NOT_ECT;
+    if (GW_UNLIKELY(r->careful)) {
+        if (r->ece)
+            h->flags |= TCP_ECE;
+        if (r->nxt > r->fin)
+            h->flags |= TCP_FIN;
+        if (r->block_count)
+            tcp_put_blocks(rx, r, p);
+    }
+    rx->host->emit_rx(rx, p, now);
+}
+
+static void tcp_send_syn_ack(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, uint64_t now)
+{
+    struct tcp_hdr *h = tcp_hdr(p);
+
+    memset(h, 0, sizeof *h);
+    h->ts_ps = r->ts_ps;
+    h->len = tcp_clock_ms(r->ts_ps);
+    h->window = (uint32_t)tcp_min(tcp_window(r), 65535) |
+                (uint32_t)tcp_min(rx->mtu_bytes - 40, 65535) << 16;
+    h->tsval_ms = tcp_clock_ms(now);
+    h->flags = TCP_SYN | TCP_ACK | (r->ecn ? TCP_ECE : 0);
+    h->wscale = r->wscale;
+    h->opts = r->opts;
+    p->len_bytes = TCP_L3_BYTES + tcp_syn_bytes(r->opts);
+    p->flags = GW_PKT_REVERSE;
+    p->ecn = GW_ECN_NOT_ECT;
+    rx->host->emit_rx(rx, p, now);
+}
+
+/* A later ACK or SYN/ACK has no packet to turn round. */
+static void tcp_rx_fire(void *owner, uint64_t now)
+{
+    struct gw_rx *rx = owner;
+    struct tcp_rx *r = rx->priv;
+    bool again = r->again_ps <= now;
+    struct gw_pkt *p;
+
+    r->armed_ps = GW_NEVER;
+    if (again) {
+        r->tries++;
+        r->again_ps = now + tcp_min(TCP_RTO_FIRST_PS << tcp_min(r->tries, 7), TCP_RTO_MAX_PS);
+        if (r->tries > TCP_TRIES_MAX)
+            r->again_ps = GW_NEVER;
+    }
+    if (again || (r->nxt > r->acked && r->due_ps <= now)) {
+        p = rx->host->pkt_alloc(rx->net);
+        if (p && r->syn_wait)
+            tcp_send_syn_ack(rx, r, p, now);
+        else if (p)
+            tcp_send_ack(rx, r, p, now);
+    }
+    tcp_rx_arm(rx, r);
+}
+
+static void tcp_rx_syn(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, uint64_t now)
+{
+    const struct tcp_hdr *h = tcp_hdr(p);
+
+    r->opts &= h->opts;
+    r->ecn = r->conf->ecn && h->flags & TCP_ECE && h->flags & TCP_CWR;
+    r->ts_ps = r->ts_recent_ps = h->ts_ps;
+    r->syn_wait = r->careful = true;
+    r->again_ps = now + tcp_min(TCP_RTO_FIRST_PS << tcp_min(r->tries, 7), TCP_RTO_MAX_PS);
+    tcp_send_syn_ack(rx, r, p, now);
+    tcp_rx_arm(rx, r);
+}
+
+/* Remembers [s, e) as the newest block, those it swallowed forgotten (RFC 2018 section 4). */
+static void tcp_note_block(struct tcp_rx *r, uint64_t s, uint64_t e)
+{
+    uint32_t max = r->opts & TCP_HAS_TS ? 3 : 4, n = 1;
+    uint64_t old[TCP_BLOCKS_MAX][2];
+
+    memcpy(old, r->block, sizeof old);
+    r->block[0][0] = s;
+    r->block[0][1] = e;
+    for (uint32_t i = 0; i < r->block_count && n < max; i++) {
+        if (old[i][0] >= s && old[i][1] <= e)
+            continue;
+        r->block[n][0] = old[i][0];
+        r->block[n++][1] = old[i][1];
+    }
+    r->block_count = n;
+}
+
+/* Blocks that the cumulative ACK has passed are forgotten. */
+static void tcp_drop_blocks(struct tcp_rx *r)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < r->block_count; i++) {
+        if (r->block[i][1] <= r->nxt)
+            continue;
+        r->block[n][0] = r->block[i][0];
+        r->block[n++][1] = r->block[i][1];
+    }
+    r->block_count = n;
+}
+
+/* [s, e) has come: moves nxt or keeps it for later. Out of memory it counts as lost. */
+static void tcp_reassemble(struct gw_rx *rx, struct tcp_rx *r, uint64_t s, uint64_t e)
+{
+    struct gw_seqset *o = &r->ooo;
+    uint32_t i;
+
+    if (s > r->nxt) {
+        if (!gw_seqset_reserve(o, 1, rx->host->resize))
+            return;
+        i = gw_seqset_add(o, s, e);
+        if (r->opts & TCP_HAS_SACK)
+            tcp_note_block(r, o->node[i].start, o->node[i].end);
+        return;
+    }
+    if (e > r->nxt)
+        r->nxt = e;
+    while ((i = o->head) != GW_SEQ_NIL && o->node[i].start <= r->nxt) {
+        r->nxt = tcp_max(r->nxt, o->node[i].end);
+        gw_seqset_remove(o, i);
+    }
+    tcp_drop_blocks(r);
+}
+
+/* Classic ECN: echo from a mark until the sender says that it has reacted. */
+static void tcp_rx_ecn(struct tcp_rx *r, const struct gw_pkt *p, uint8_t flags)
+{
+    if (!r->ecn)
+        return;
+    if (flags & TCP_CWR)
+        r->ece = false;
+    if (p->ecn == GW_ECN_CE) {
+        if (!r->ece)
+            r->quick = tcp_max(r->quick, 2);
+        r->ece = true;
+    }
+}
+
+/* Everything but the next segment of an undisturbed stream. Always ACKs data at once, except an
+ * in-order segment with nothing missing. */
+static void tcp_rx_slow(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, uint64_t now)
+{
+    const struct tcp_hdr *h = tcp_hdr(p);
+    uint64_t before = r->nxt, end = h->seq + h->len + !!(h->flags & TCP_FIN);
+    bool at_once = r->ooo.count || h->seq != r->nxt || h->flags & TCP_FIN;
+
+    if (h->flags & TCP_SYN && !r->nxt) {
+        tcp_rx_syn(rx, r, p, now);
+        return;
+    }
+    if (h->flags & TCP_SYN)                              /* an old duplicate                       */
+        end = h->seq;
+    if (r->syn_wait) {                                   /* the handshake's ACK, or data with it   */
+        r->syn_wait = false;
+        r->again_ps = GW_NEVER;
+        r->tries = 0;
+    }
+    if (h->opts & TCP_PAST_FIN) {
+        r->closed = true;
+        r->again_ps = GW_NEVER;
+    }
+    tcp_rx_ecn(r, p, h->flags);
+    if (end == h->seq) {                                 /* a pure ACK                             */
+        r->careful = r->ooo.count || r->ece || r->fin != GW_NEVER;
+        rx->host->pkt_free(rx->net, p);
+        return;
+    }
+    if (h->flags & TCP_FIN)
+        r->fin = h->seq + h->len;
+    r->ts_ps = h->ts_ps;
+    if (h->seq <= r->nxt)
+        r->ts_recent_ps = h->ts_ps;
+    r->seg_bytes = (uint32_t)tcp_max(r->seg_bytes, h->len);
+    tcp_reassemble(rx, r, h->seq, end);
+    r->careful = r->ooo.count || r->ece || r->fin != GW_NEVER;
+    if (r->nxt > r->fin && r->again_ps == GW_NEVER && !r->closed)
+        r->again_ps = now + TCP_RTO_FIRST_PS;
+    if (at_once || r->quick || h->flags & TCP_PSH || r->nxt - r->acked > r->seg_bytes ||
+        !r->conf->delayed_ack_ps) {
+        r->quick -= r->quick != 0;
+        tcp_send_ack(rx, r, p, now);
+    } else {
+        r->due_ps = now + r->conf->delayed_ack_ps;
+        rx->host->pkt_free(rx->net, p);
+    }
+    tcp_rx_arm(rx, r);
+    if (r->nxt != before)
+        rx->host->rx_deliver(rx, tcp_min(r->nxt, r->fin), now);
+}
+
+static void tcp_rx_packet(struct gw_rx *rx, struct gw_pkt *p, uint64_t now)
+{
+    struct tcp_rx *r = rx->priv;
+    const struct tcp_hdr *h = tcp_hdr(p);
+    uint64_t total;
+
+    if (GW_UNLIKELY(p->flags & (GW_PKT_CORRUPT | GW_PKT_TRIMMED))) {
+        rx->host->pkt_free(rx->net, p);
+        return;
+    }
+    if (GW_UNLIKELY(h->seq != r->nxt || r->careful || p->ecn == GW_ECN_CE || !h->len ||
+                    h->flags & (TCP_SYN | TCP_FIN | TCP_CWR))) {
+        tcp_rx_slow(rx, r, p, now);
+        return;
+    }
+    r->nxt += h->len;
+    r->ts_ps = r->ts_recent_ps = h->ts_ps;
+    if (h->len > r->seg_bytes)
+        r->seg_bytes = h->len;
+    total = r->nxt;
+    if (total - r->acked > r->seg_bytes || h->flags & TCP_PSH || r->quick ||
+        !r->conf->delayed_ack_ps) {
+        r->quick -= r->quick != 0;
+        tcp_send_ack(rx, r, p, now);
+    } else {
+        r->due_ps = now + r->conf->delayed_ack_ps;
+        rx->host->pkt_free(rx->net, p);
+        tcp_rx_arm(rx, r);
+    }
+    rx->host->rx_deliver(rx, total, now);
+}
+
+static enum gw_status tcp_rx_init(struct gw_rx *rx, uint64_t now, struct gw_error *err)
+{
+    struct tcp_rx *r = rx->priv;
+
+    (void)now;
+    (void)err;
+    r->conf = rx->conf;
+    r->fin = r->armed_ps = r->again_ps = GW_NEVER;
+    r->quick = TCP_QUICK_ACKS;
+    r->opts = tcp_opts(r->conf);
+    r->wscale = tcp_wscale(r->conf);
+    r->window_max = tcp_window_max(r->conf);
+    r->ecn = r->conf->ecn && !r->conf->syn;
+    gw_seqset_init(&r->ooo);
+    r->timer.fire = tcp_rx_fire;
+    r->timer.owner = rx;
+    r->timer.comp = rx->comp;
+    return GW_OK;
+}
+
+static void tcp_rx_fini(struct gw_rx *rx)
+{
+    struct tcp_rx *r = rx->priv;
+
+    rx->host->timer_stop(rx->net, &r->timer);
+    gw_seqset_fini(&r->ooo, rx->host->release);
+}
+
+/* ---- headers ---------------------------------------------------------------------------------- */
+
+static uint8_t *tcp_put16(uint8_t *b, uint32_t v)
+{
+    b[0] = (uint8_t)(v >> 8);
+    b[1] = (uint8_t)v;
+    return b + 2;
+}
+
+static uint8_t *tcp_put32(uint8_t *b, uint32_t v)
+{
+    return tcp_put16(tcp_put16(b, v >> 16), v & 0xffff);
+}
+
+/* Initial sequence number of one direction of a flow. */
+static uint32_t tcp_isn(uint32_t flow, bool reverse)
+{
+    return (uint32_t)gw_mix64(((uint64_t)flow << 1 | reverse) + UINT64_C(0x9e3779b97f4a7c15));
+}
+
+/* Options in Linux's order; returns the end. */
+static uint8_t *tcp_put_options(const struct gw_pkt *p, const struct tcp_hdr *h,
+                                const struct tcp_ext *x, uint8_t *b)
+{
+    bool reverse = p->flags & GW_PKT_REVERSE;
+    uint32_t tsval = reverse ? h->tsval_ms : tcp_clock_ms(h->ts_ps);
+    uint32_t tsecr = reverse ? h->len : h->flags & TCP_SYN ? 0 : h->window;
+
+    if (h->flags & TCP_SYN) {
+        b = tcp_put32(b, 0x02040000u | h->window >> 16);
+        if (h->opts & TCP_HAS_SACK)
+            b = tcp_put16(b, 0x0402);
+        else if (h->opts & TCP_HAS_TS)
+            b = tcp_put16(b, 0x0101);
+        if (h->opts & TCP_HAS_SACK && !(h->opts & TCP_HAS_TS))
+            b = tcp_put16(b, 0x0101);
+    } else if (h->opts & TCP_HAS_TS) {
+        b = tcp_put16(b, 0x0101);
+    }
+    if (h->opts & TCP_HAS_TS)
+        b = tcp_put32(tcp_put32(tcp_put16(b, 0x080a), tsval), tsecr);
+    if (h->flags & TCP_SYN)
+        b = tcp_put32(b, 0x01030300u | h->wscale);
+    if (h->blocks && x) {
+        uint32_t base = tcp_isn(p->flow, false) + 1;
+
+        b = tcp_put32(b, 0x01010500u | (2u + 8u * h->blocks));
+        for (uint32_t i = 0; i < h->blocks; i++)
+            b = tcp_put32(tcp_put32(b, base + (uint32_t)x->block[i][0]),
+                          base + (uint32_t)x->block[i][1]);
+    }
+    return b;
+}
+
+static uint32_t tcp_encode(const struct gw_pkt *p, const void *ext, const struct gw_flow_addr *a,
+                           uint8_t *buf, uint8_t *ip_proto)
+{
+    const struct tcp_hdr *h = (const struct tcp_hdr *)(const void *)p->tp;
+    bool reverse = p->flags & GW_PKT_REVERSE, syn = h->flags & TCP_SYN;
+    uint32_t own = tcp_isn(p->flow, reverse) + !syn, peer = tcp_isn(p->flow, !reverse) + 1;
+    uint32_t window = reverse ? h->window >> h->wscale : 502;    /* 502: 64 kB as Linux has it      */
+    uint8_t *end = tcp_put_options(p, h, ext, buf + 20);
+
+    if (syn)
+        window = h->window & 0xffff;
+    if (!reverse)
+        own += (uint32_t)h->seq;
+    if (reverse && !syn)
+        peer += (uint32_t)h->seq;
+    if (!reverse && h->opts & TCP_PAST_FIN)
+        peer++;
+    tcp_put16(buf, a->src_port);
+    tcp_put16(buf + 2, a->dst_port);
+    tcp_put32(buf + 4, own);
+    tcp_put32(buf + 8, h->flags & TCP_ACK ? peer : 0);
+    buf[12] = (uint8_t)((end - buf) / 4 << 4);
+    buf[13] = h->flags;
+    tcp_put16(buf + 14, window > 65535 ? 65535 : window);
+    tcp_put16(buf + 16, 0);
+    tcp_put16(buf + 18, 0);
+    *ip_proto = 6;
+    return (uint32_t)(end - buf);
+}
+
+/* Data segments alone: neither handshake nor ACKs nor a FIN of its own. */
+static uint64_t tcp_wire_bytes(const void *conf, uint64_t payload, uint32_t mtu_bytes,
+                               uint64_t *frames)
+{
+    const struct tcp_conf *c = conf;
+    uint32_t mss = tcp_mss(c, mtu_bytes);
+    uint64_t n = mss ? payload / mss + (payload % mss != 0) : 0;
+
+    if (frames)
+        *frames = n;
+    return payload + n * (TCP_L3_BYTES + tcp_opt_bytes(tcp_opts(c)));
+}
+
+static const struct gw_transport_ops tcp_ops = {
+    .level        = GW_TP_PACKET,
+    .conf_bytes   = sizeof(struct tcp_conf),
+    .tx_bytes     = sizeof(struct tcp_tx),
+    .rx_bytes     = sizeof(struct tcp_rx),
+    .header_bytes = TCP_L3_BYTES + TCP_TS_BYTES,
+    .tx_init      = tcp_tx_init,
+    .rx_init      = tcp_rx_init,
+    .tx_fini      = tcp_tx_fini,
+    .rx_fini      = tcp_rx_fini,
+    .tx_write     = tcp_tx_write,
+    .tx_packet    = tcp_tx_packet,
+    .rx_packet    = tcp_rx_packet,
+    .tx_room      = tcp_tx_room,
+    .encode       = tcp_encode,
+    .wire_bytes   = tcp_wire_bytes,
+    .ext_bytes    = sizeof(struct tcp_ext),
+};
+
+static const struct gw_param tcp_params[] = {
+    { "cc", GW_P_STRING, offsetof(struct tcp_conf, cc), "cubic", NULL, NULL,
+      "Congestion control, a plugin's name; its own options stand beside this one." },
+    { "streams", GW_P_U32, offsetof(struct tcp_conf, streams), "1", "1", "1024",
+      "Connections that carry each message between two ranks, a share each." },
+    { "mss", GW_P_BYTES, offsetof(struct tcp_conf, mss_bytes), "0", "0", "65483",
+      "Payload of a full segment; 0: the path's MTU less 40 bytes and 12 for timestamps." },
+    { "initial_window", GW_P_U32, offsetof(struct tcp_conf, initial_window), "10", "1", "100000",
+      "Congestion window at the start, in segments." },
+    { "window", GW_P_BYTES, offsetof(struct tcp_conf, window_bytes), "0", "0", NULL,
+      "Receive window at most; 0: as much as window scaling can say (1 GiB)." },
+    { "rto_min", GW_P_TIME, offsetof(struct tcp_conf, rto_min_ps), "200ms", "1us", "60s",
+      "Least value of the variance term of the retransmission timeout." },
+    { "delayed_ack", GW_P_TIME, offsetof(struct tcp_conf, delayed_ack_ps), "40ms", "0", "1s",
+      "How long the ACK of a single segment waits for a second one; 0: no waiting." },
+    { "sack", GW_P_BOOL, offsetof(struct tcp_conf, sack), "yes", NULL, NULL,
+      "Selective acknowledgements; without them NewReno's recovery." },
+    { "timestamps", GW_P_BOOL, offsetof(struct tcp_conf, timestamps), "yes", NULL, NULL,
+      "Timestamps in every segment (12 bytes)." },
+    { "syn", GW_P_BOOL, offsetof(struct tcp_conf, syn), "yes", NULL, NULL,
+      "Open with a handshake and close with FIN; no: flows exist from the start." },
+    { "ecn", GW_P_BOOL, offsetof(struct tcp_conf, ecn), "off", NULL, NULL,
+      "Explicit congestion notification (RFC 3168)." },
+    { "tlp", GW_P_BOOL, offsetof(struct tcp_conf, tlp), "yes", NULL, NULL,
+      "Tail loss probe." },
+};
+
+GW_PLUGIN(gw_transport_tcp) = {
+    GW_PLUGIN_HEAD(GW_KIND_TRANSPORT, tcp_ops),
+    .name    = "tcp",
+    .summary = "TCP with SACK, RACK, PRR and timestamps, as Linux 6.1 sends it.",
+    .params  = tcp_params, .param_count = GW_ARRAY_LEN(tcp_params),
+    .source  = "RFC 5681, 6298, 6582, 6937, 7323, 8985, 9438; Linux 6.1 net/ipv4",
+};
