@@ -676,7 +676,7 @@ static void check_filters(struct gw_study *s, struct gw_error *err)
 {
     for (struct study_capture *c = s->captures; c; c = c->next) {
         if (c->filter)
-            gw_capture_check(c->filter, c->where, err);
+            gw_capture_check_filter(c->filter, c->where, err);
         settle(s, err);
     }
 }
