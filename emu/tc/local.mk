@@ -1,0 +1,1 @@
+# emu/tc: files are appended to the lists of Makefile.am here.
