@@ -3,3 +3,4 @@ EXTRA_DIST    += tests/fuzz/run tests/fuzz/driver.c
 EXTRA_DIST    += $(addprefix tests/fuzz/,$(addsuffix .c,$(fuzz_targets)))
 EXTRA_DIST    += $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/tests/fuzz/corpus))
 check_scripts += tests/fuzz/corpus-once
+fuzz_targets  += fuzz_filter

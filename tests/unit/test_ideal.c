@@ -582,7 +582,7 @@ static void all_to_all(bool one_size)
 {
     uint32_t n = 0, sizes = FT_HOSTS * (FT_HOSTS - 1);
     struct tflow *t = calloc(sizes, sizeof *t);
-    uint64_t cap_bps[FT_LINKS], bytes = 0, in_bytes = 0, last_ps = 0;
+    uint64_t cap_bps[FT_LINKS], in_bytes = 0, last_ps = 0;
     double took_s;
     struct fake k;
 
@@ -594,7 +594,6 @@ static void all_to_all(bool one_size)
             if (a == b || (!one_size && (a + b) % 4))
                 continue;
             t[n].bytes = one_size ? 1000000 : 500000 + dice(1000000);
-            bytes += t[n].bytes;
             in_bytes += b == 0 ? t[n].bytes : 0;
             fat_tree_path(&t[n++], a, b);
         }
