@@ -4,8 +4,8 @@
  * Takes the files that people have: the Internet Topology Zoo (Knight et al., IEEE JSAC 29(9),
  * 2011), TopoHub and SNDlib conversions, Shadow's GML, and graphs written for gradwire.
  *
- *   rate    LinkSpeedRaw (bit/s); LinkSpeed with LinkSpeedUnits (K, M, G, T); what LinkType and then
- *           LinkLabel say (OC-192, STM-64x2, DS-3, 1GE, "10 Gbps", of a range its upper end);
+ *   rate    LinkSpeedRaw (bit/s); LinkSpeed with LinkSpeedUnits (K, M, G, T); what LinkType and
+ *           then LinkLabel say (OC-192, STM-64x2, DS-3, 1GE, "10 Gbps", of a range its upper end);
  *           `rate` or `bandwidth` with a unit; the smaller of Shadow's host_bandwidth_up and _down
  *           at the two ends; else the option rate
  *   delay   `delay` or `latency` with a unit; `dist` or `length_km` in km, or the great circle
@@ -16,9 +16,10 @@
  *
  * In these files b is a bit and "Mbps" a million bits a second; B/s is bytes. What fell back to an
  * option is listed in the notes. Parallel edges stay apart, repeated labels get "#2"; edges from a
- * node to itself are left out, and said so. In a directed graph an edge and an opposite one make
- * the two directions of one link. A hyperedge node is a switch: the point where a shared segment
- * meets. A graph in several parts loads.
+ * node to itself are left out, and said so. A link is named by its `name` or `label`, else A-B,
+ * first the node that stands first in the file. In a directed graph an edge and an opposite one
+ * make the two directions of one link. A hyperedge node is a switch: the point where a shared
+ * segment meets. A graph in several parts loads.
  *
  * Hosts: `hosts:` names them, or `all`; else nodes with a kind of host; else every node that is no
  * switch. A node whose file says host does not forward for others; any other host does, because it
@@ -292,7 +293,7 @@ static bool take_carrier(const char *s, double *bps)
     return false;
 }
 
-/* "10 Gbps", "1GE": a number with a unit at *@s, as labels write it; *@s moves behind the number. */
+/* "10 Gbps", "1GE": a number with a unit as in labels; *@s moves behind the number. */
 static bool take_label_number(const char **s, double *bps)
 {
     double unit;
@@ -311,7 +312,7 @@ static bool take_label_number(const char **s, double *bps)
     return *bps > 0 && isfinite(*bps);
 }
 
-/* The first rate that the free text @s names. Of "1-20Gbps" that is 20: the number with the unit. */
+/* The first rate that the free text @s names; of "1-20Gbps" 20, the number with the unit. */
 static bool label_rate(const char *s, double *bps)
 {
     char before = ' ';
@@ -920,18 +921,32 @@ static bool pair_edge(struct loader *x, const struct edge *e)
     return true;
 }
 
+/* igraph forgets which end an undirected edge named first: it is the node that stands first. */
+static void edge_ends(const struct loader *x, struct edge *e)
+{
+    e->a = (uint32_t)IGRAPH_FROM(&x->ig, e->number);
+    e->b = (uint32_t)IGRAPH_TO(&x->ig, e->number);
+    if (!x->directed && e->a > e->b) {
+        uint32_t swap = e->a;
+
+        e->a = e->b;
+        e->b = swap;
+    }
+}
+
 static enum gw_status add_edge(struct loader *x, uint32_t number, struct gw_error *err)
 {
     struct gw_graph *g = x->t->graph;
-    struct edge e = { .number = number, .a = (uint32_t)IGRAPH_FROM(&x->ig, number),
-                      .b = (uint32_t)IGRAPH_TO(&x->ig, number) };
+    struct edge e = { .number = number };
     struct gw_link_spec spec = { 0 };
     struct gw_graph_dir d;
     char buf[40], name[512] = "";
     const char *s;
     uint32_t link;
-    enum gw_status st = read_edge(x, &e, err);
+    enum gw_status st;
 
+    edge_ends(x, &e);
+    st = read_edge(x, &e, err);
     if (st != GW_OK)
         return st;
     if (e.a == e.b) {
@@ -1055,6 +1070,9 @@ static enum gw_status fix_graphml(char *s, const char *path, struct gw_error *er
     static const char key[] = "attr.type=";
     char *p = s;
 
+    if (!strstr(s, "graphml"))
+        return gw_fail(err, GW_SYNTAX, "%s: XML without a <graphml> element; GML or GraphML is "
+                       "right", path);
     if (strstr(s, "<!ENTITY"))
         return gw_fail(err, GW_SYNTAX, "%s: the file declares XML entities, which are not "
                        "expanded; the text in their place is right", path);
@@ -1137,13 +1155,13 @@ static enum gw_status load_text(struct gw_topology *t, char *text, size_t len, c
     if (strlen(text) != len)
         return gw_fail(err, GW_SYNTAX, "%s: a zero byte at offset %zu; this is no text, so neither "
                        "GML nor GraphML", path, strlen(text));
-    if (len >= 3 && !memcmp(text, "\xef\xbb\xbf", 3))
-        memset(text, ' ', 3);
+    if (!strncmp(text, "\xef\xbb\xbf", 3))
+        text += 3;
     if (!*skip_blank(text))
         return gw_fail(err, GW_SYNTAX, "%s: the file is empty; GML or GraphML is right", path);
     xml = *skip_blank(text) == '<';
     if (xml)                             /* nothing may stand before an XML declaration        */
-        memmove(text, skip_blank(text), strlen(skip_blank(text)) + 1);
+        text += skip_blank(text) - text;
     st = xml ? fix_graphml(text, path, err) : check_gml(text, path, err);
     if (st != GW_OK)
         return st;

@@ -4,3 +4,5 @@ EXTRA_DIST    += $(addprefix tests/fuzz/,$(addsuffix .c,$(fuzz_targets)))
 EXTRA_DIST    += $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/tests/fuzz/corpus))
 check_scripts += tests/fuzz/corpus-once
 fuzz_targets  += fuzz_filter
+fuzz_targets  += fuzz_topo_file
+fuzz_targets  += fuzz_doc fuzz_param
