@@ -3,8 +3,8 @@
  *
  * One draw of 64 bits per packet, compared with an integer threshold, so that 0 and 100 % are exact
  * and the smallest loss is 2^-64. A draw is made for every packet, also at 0 and 100 %: a change of
- * the rate while running does not shift the dice, and with one seed the packets lost at a small rate
- * are lost at a larger one too. Loss does not depend on the length of the packet.
+ * the rate while running does not shift the dice, and with one seed the packets lost at a small
+ * rate are lost at a larger one too. Loss does not depend on the length of the packet.
  * Left out: bursts (Gilbert-Elliott), bit errors.
  */
 #include <gradwire/gradwire.h>

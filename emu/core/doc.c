@@ -151,7 +151,7 @@ static bool quoted_line(const struct build *b, size_t line, char out[SHOWN_BYTES
     tc = memmem(s, (size_t)(eol - s), "tc:", 3);
     if (tc)
         s = tc + 3;
-    while (s < eol && (*s == ' ' || *s == '\t' || *s == '-'))
+    while (s < eol && (*s == ' ' || *s == '\t' || *s == '-' || *s == '['))
         s++;
     while (eol > s && strchr(" \t\r}],", eol[-1]))
         eol--;
@@ -202,6 +202,23 @@ static void locate(const struct build *b, size_t offset, size_t *line, size_t *c
     }
 }
 
+/* Do only blanks stand behind this place? */
+static bool nothing_behind(const struct build *b, size_t line, size_t col)
+{
+    size_t i = 0;
+
+    for (; line && i < b->len; i++)
+        line -= b->text[i] == '\n';
+    for (; i < b->len; i++) {
+        bool begins = ((unsigned char)b->text[i] & 0xc0) != 0x80;     /* a character */
+
+        if (begins && !col && !strchr(" \t\r\n", b->text[i]))
+            return false;
+        col -= begins && col;
+    }
+    return true;
+}
+
 static enum gw_status parser_failed(struct build *b)
 {
     const yaml_parser_t *p = &b->parser;
@@ -222,8 +239,7 @@ static enum gw_status parser_failed(struct build *b)
         if ((!i || p->context) && quoted_line(b, at, shown) && looks_like_tc(shown))
             return fail_tc(b, at, i ? p->context_mark.column : col);
     }
-    if (p->problem_mark.index >= b->len ||
-        strspn(b->text + p->problem_mark.index, " \t\r\n") == b->len - p->problem_mark.index)
+    if (nothing_behind(b, line, col))
         return fail_at(b, line, col, "the file ends too early: %s%s%s", problem,
                        p->context ? " " : "", p->context ? p->context : "");
     return fail_at(b, line, col, "%s%s%s; check indentation, colons and quotes here", problem,
@@ -343,11 +359,15 @@ static enum gw_status add_anchor(struct build *b, const yaml_char_t *name, struc
 static enum gw_status check_tag(struct build *b, const yaml_char_t *tag)
 {
     static const char core[] = "tag:yaml.org,2002:";
+    static const char *const names[] = { "str", "int", "float", "bool", "null", "seq", "map" };
     char shown[GW_SHOW_BYTES], why[160];
 
-    if (!tag || !strcmp((const char *)tag, "!") ||
-        !strncmp((const char *)tag, core, sizeof core - 1))
+    if (!tag || !strcmp((const char *)tag, "!"))
         return GW_OK;
+    for (size_t i = 0; i < GW_ARRAY_LEN(names); i++)
+        if (!strncmp((const char *)tag, core, sizeof core - 1) &&
+            !strcmp((const char *)tag + sizeof core - 1, names[i]))
+            return GW_OK;
     snprintf(why, sizeof why, "the tag %s has no meaning here; leave it out",
              gw_show((const char *)tag, shown));
     return fail_here(b, why);
@@ -905,6 +925,9 @@ enum gw_status gw_doc_set(struct gw_doc *d, const char *assignment, struct gw_er
         return gw_fail(err, GW_PARAM, "--set: the path has %zu bytes, allowed up to %zu",
                        (size_t)(eq - assignment), sizeof path - 1);
     snprintf(path, sizeof path, "%.*s", (int)(eq - assignment), assignment);
+    if (strchr(path, '\n'))
+        return gw_fail(err, GW_PARAM, "--set %s: the path holds a line break",
+                       gw_show(path, shown));
     if (!is_utf8(assignment))
         return gw_fail(err, GW_PARAM, "--set %s: the text is not UTF-8", gw_show(path, shown));
     return set_at(d, path, eq + 1, err);

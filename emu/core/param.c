@@ -321,13 +321,14 @@ enum gw_status gw_parse_f64(const char *s, double *f, struct gw_error *err)
     v = decimal_double(&d, 0);
     if (!isfinite(v))
         return gw_fail(err, GW_PARAM, "\"%s\" is too large, allowed up to 1.7e308", gw_show(s, a));
-    *f = minus ? -v : v;
+    *f = minus && v != 0 ? -v : v;
     return GW_OK;
 }
 
 enum gw_status gw_parse_bool(const char *s, bool *b, struct gw_error *err)
 {
-    static const char *const yes[] = { "yes", "true", "on" }, *const no[] = { "no", "false", "off" };
+    static const char *const yes[] = { "yes", "true", "on" };
+    static const char *const no[] = { "no", "false", "off" };
     char a[GW_SHOW_BYTES];
 
     for (size_t i = 0; s && i < GW_ARRAY_LEN(yes); i++)
@@ -361,12 +362,12 @@ static bool exact_decimal(uint64_t n, uint64_t factor, char *buf, size_t size)
     return true;
 }
 
-/* The shortest of all exact spellings that are at least one unit; the larger unit if equal. */
+/* The shortest of all exact spellings of at least one unit; if equal, one without a point. */
 static const char *format_quantity(const struct unit *unit, size_t units, uint64_t v, char *buf,
                                    size_t n)
 {
     char   best[64], s[64];
-    size_t best_len = SIZE_MAX;
+    size_t best_len = SIZE_MAX, len;
 
     for (size_t i = 0; i < units; i++) {
         if (v < unit[i].factor && i)
@@ -377,9 +378,10 @@ static const char *format_quantity(const struct unit *unit, size_t units, uint64
             continue;
         if (!exact_decimal(v, unit[i].factor, s, sizeof s))
             continue;
-        if (strlen(s) + strlen(unit[i].name) > best_len)
+        len = strlen(s) + strlen(unit[i].name);
+        if (len > best_len || (len == best_len && strchr(s, '.')))
             continue;
-        best_len = strlen(s) + strlen(unit[i].name);
+        best_len = len;
         snprintf(best, sizeof best, "%s%s", s, unit[i].name);
     }
     snprintf(buf, n, "%s", best_len == SIZE_MAX ? "0s" : best);

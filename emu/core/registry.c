@@ -724,8 +724,8 @@ static FILE *host_open_data(const struct gw_host *h, const char *study_dir, cons
 #ifdef GW_DATADIR
         GW_DATADIR,
 #endif
-#ifdef GW_SOURCE_DATADIR
-        GW_SOURCE_DATADIR,
+#ifdef GW_SOURCE_DATADIR                  /* not installed: the shelves stand in their rooms */
+        GW_SOURCE_DATADIR, GW_SOURCE_DATADIR "/traffic", GW_SOURCE_DATADIR "/topologies",
 #endif
     };
     struct data_search d = { .name = name, .path = path, .path_bytes = path_bytes };

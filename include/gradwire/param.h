@@ -104,9 +104,9 @@ GW_API enum gw_status gw_params_check(const struct gw_param *rows, size_t count,
 GW_API struct gw_value *gw_value_get(struct gw_value *v, const char *key);
 
 /*
- * Text of the scalar @v as @type, into @out as a row's field would be (GW_P_STRING: the text itself,
- * GW_P_VALUE: @v; GW_P_CHOICE is refused, it needs a row). The sentence begins with
- * the position.
+ * Text of the scalar @v as @type, into @out as a row's field would be (GW_P_STRING: the text
+ * itself, GW_P_VALUE: @v; GW_P_CHOICE is refused, it needs a row). The sentence begins with the
+ * position.
  */
 GW_API enum gw_status gw_value_read(const struct gw_value *v, enum gw_param_type type, void *out,
                                     struct gw_error *err);

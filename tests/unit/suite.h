@@ -21,15 +21,17 @@ struct gw_suite {
     const struct gw_case *cases;     /* ended by a NULL name */
 };
 
-/* A failing row of a table says what, got and want. */
+/* A failing row of a table says what, got and want. @cond is evaluated once. */
 #define CHECK_ROW(cond, ...)                                                    \
     do {                                                                        \
-        if (!(cond)) {                                                          \
+        int row_ok_ = !!(cond);                                                 \
+                                                                                \
+        if (!row_ok_) {                                                         \
             fprintf(stderr, "%s:%d: ", __FILE__, __LINE__);                     \
             fprintf(stderr, __VA_ARGS__);                                       \
             fputc('\n', stderr);                                                \
         }                                                                       \
-        CU_ASSERT(cond);                                                        \
+        CU_assertImplementation(row_ok_, __LINE__, #cond, __FILE__, "", CU_FALSE); \
     } while (0)
 
 #endif
