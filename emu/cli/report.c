@@ -7,6 +7,7 @@
 #include "emu/core/record.h"
 
 #include <errno.h>
+#include <math.h>
 #include <sqlite3.h>
 
 enum gw_status gw_report_read(struct gw_report *r, struct gw_registry *registry, const char *dir,
@@ -33,6 +34,62 @@ enum gw_status gw_report_text(const struct gw_report *r, FILE *f, struct gw_erro
         return GW_OK;
     return gw_fail(err, GW_IO, "standard output: %s; what was printed is not whole",
                    strerror(errno));
+}
+
+static double real_cell(const struct gw_report *r, const char *table, size_t row,
+                        const char *column)
+{
+    const struct gw_cell *c = gw_tables_cell(r->tables, table, row, column);
+
+    if (!c || (c->kind != GW_CELL_REAL && c->kind != GW_CELL_INT))
+        return NAN;
+    return c->kind == GW_CELL_REAL ? c->r : (double)c->i;
+}
+
+static const char *text_cell(const struct gw_report *r, const char *table, size_t row,
+                             const char *column)
+{
+    const struct gw_cell *c = gw_tables_cell(r->tables, table, row, column);
+
+    return c && c->kind == GW_CELL_TEXT ? c->t : NULL;
+}
+
+/* "mean FCT 0.93 (0.85 to 0.97)" for each row of the first job. */
+static void short_correlation(const struct gw_report *r, FILE *f)
+{
+    const char *job = text_cell(r, "correlation", 0, "job"), *name, *why;
+    bool        any = false;
+
+    for (size_t i = 0; (name = text_cell(r, "correlation", i, "job")); i++) {
+        double pearson = real_cell(r, "correlation", i, "pearson");
+
+        if (!job || strcmp(name, job))
+            break;
+        fprintf(f, "%s%s ", any ? "; " : "correlation     of iteration time with ",
+                text_cell(r, "correlation", i, "against"));
+        any = true;
+        why = text_cell(r, "correlation", i, "undefined_because");
+        if (isfinite(pearson))
+            fprintf(f, "%.2f (%.2f to %.2f)", pearson,
+                    real_cell(r, "correlation", i, "pearson_low"),
+                    real_cell(r, "correlation", i, "pearson_high"));
+        else
+            fprintf(f, "undefined (%s)", why ? why : "no value");
+    }
+    if (any)
+        fputc('\n', f);
+}
+
+void gw_report_short(const struct gw_report *r, FILE *f)
+{
+    const char *link  = text_cell(r, "critical_links", 0, "link");
+    double      times = real_cell(r, "critical_links", 0, "iterations");
+    double      share = real_cell(r, "critical_links", 0, "iterations_share");
+
+    if (link && isfinite(times))
+        fprintf(f, "critical link   %s: narrowest link of the critical flow in %.0f iterations, "
+                "%.0f %%\n", link, times, 100 * share);
+    short_correlation(r, f);
 }
 
 void gw_report_free(struct gw_report *r)

@@ -17,6 +17,9 @@ enum gw_status gw_report_read(struct gw_report *r, struct gw_registry *registry,
                               struct gw_error *err);
 /* The tables as text for people. */
 enum gw_status gw_report_text(const struct gw_report *r, FILE *f, struct gw_error *err);
+/* The critical link and the correlations of the first job in two lines; nothing if the tables do
+ * not hold them. */
+void gw_report_short(const struct gw_report *r, FILE *f);
 void gw_report_free(struct gw_report *r);
 
 #endif

@@ -171,22 +171,45 @@ static enum gw_status print_json(const struct run *r, struct gw_error *err)
     return GW_OK;
 }
 
+/* Seconds with a unit that fits, four digits. */
+static const char *seconds(double s, char buf[32])
+{
+    static const struct { double least, scale; const char *unit; } row[] = {
+        { 1, 1, "s" }, { 1e-3, 1e3, "ms" }, { 1e-6, 1e6, "us" }, { 0, 1e9, "ns" },
+    };
+    size_t i = 0;
+
+    while (s < row[i].least)
+        i++;
+    if (isfinite(s))
+        snprintf(buf, 32, "%.4g %s", s * row[i].scale, row[i].unit);
+    else
+        snprintf(buf, 32, "-");
+    return buf;
+}
+
 /* The last lines of the text: what most people came for, and where the rest lies. */
-static void print_closing(const struct run *r)
+static void print_closing(const struct run *r, const struct gw_report *report)
 {
     const struct gw_study_result *x = &r->result;
     FILE       *f = r->cli->out;
     const char *path;
+    char        a[32], b[32], c[32];
 
-    fprintf(f, "\nsimulated %.6g s in %.3g s: %llu events, %llu packet hops, %llu delivered, "
-            "%llu dropped (%llu queue, %llu loss, %llu other); seed %llu\n", x->sim_s, x->wall_s,
+    fputc('\n', f);
+    if (x->iterations.count)
+        fprintf(f, "iteration time  mean %s, p50 %s, p99 %s of %llu iterations\n",
+                seconds(x->iterations.mean_s, a), seconds(x->iterations.p50_s, b),
+                seconds(x->iterations.p99_s, c), (unsigned long long)x->iterations.count);
+    gw_report_short(report, f);
+    fprintf(f, "simulated       %s in %s: %llu events, %llu packet hops, %llu packets delivered, "
+            "%llu dropped; seed %llu\n", seconds(x->sim_s, a), seconds(x->wall_s, b),
             (unsigned long long)x->events, (unsigned long long)x->packets.hops,
             (unsigned long long)x->packets.delivered, (unsigned long long)x->packets.dropped,
-            (unsigned long long)x->drops.queue, (unsigned long long)x->drops.loss,
-            (unsigned long long)x->drops.other, (unsigned long long)x->seed);
+            (unsigned long long)x->seed);
     for (size_t i = 0; (path = gw_study_output(r->study, i)); i++)
-        fprintf(f, "written: %s\n", path);
-    fprintf(f, "output:  %s\n", r->dir.path);
+        fprintf(f, "written         %s\n", path);
+    fprintf(f, "output          %s\n", r->dir.path);
 }
 
 static enum gw_status print_text(const struct run *r, struct gw_error *err)
@@ -197,9 +220,30 @@ static enum gw_status print_text(const struct run *r, struct gw_error *err)
     if (st != GW_OK)
         return st;
     st = gw_report_text(&report, r->cli->out, err);
+    print_closing(r, &report);
     gw_report_free(&report);
-    print_closing(r);
     return st;
+}
+
+static bool look_up(void *ctx, const char *name, double *value)
+{
+    return gw_record_lookup(ctx, name, value);
+}
+
+/* What the record knows better than the run: quantiles of the completion times. */
+static void complete_result(struct run *r)
+{
+    struct { const char *name; double *value; } row[] = {
+        { "flows.fct_p50_s", &r->result.flows.fct_p50_s },
+        { "flows.fct_p99_s", &r->result.flows.fct_p99_s },
+    };
+    bool            complete = false;
+    struct sqlite3 *db = gw_record_open(r->dir.path, &complete, NULL);
+
+    for (size_t i = 0; i < GW_ARRAY_LEN(row); i++)
+        if (!db || !gw_record_lookup(db, row[i].name, row[i].value))
+            *row[i].value = NAN;
+    sqlite3_close(db);
 }
 
 /* Plays the study into the directory; what is left to say about the way it ended. */
@@ -213,11 +257,6 @@ static enum gw_status play(struct run *r, struct gw_error *err)
     gw_progress_end(&r->progress);
     r->stopped = stop_asked && (st != GW_OK || r->result.unfinished);
     return st;
-}
-
-static bool look_up(void *ctx, const char *name, double *value)
-{
-    return gw_record_lookup(ctx, name, value);
 }
 
 /* One expectation; what cannot be evaluated does not hold. */
@@ -280,9 +319,11 @@ static int finish(struct run *r, enum gw_status st, struct gw_error *err)
                 r->result.sim_s, r->dir.path);
         rc = GW_EXIT_STALL;
     }
-    if (r->conf->json)
+    if (r->conf->json) {
+        complete_result(r);
         print_json(r, &print_err);
-    else if (!r->conf->quiet)
+    }
+    if (!r->conf->json && !r->conf->quiet)
         print_text(r, &print_err);
     if (print_err.code != GW_OK)
         rc = worse(rc, gw_cli_fail(r->cli, &print_err));

@@ -4,71 +4,88 @@ top='topology: {kind: star, hosts: 4, link: {rate: 10gbit, delay: 1us}}'
 tcp='transport: {kind: tcp, cc: cubic}'
 job='jobs: [{name: p, traffic: permutation, bytes: 1MB}]'
 
-# study [LINE...]: a study of these lines behind its head
-study() { printf '%s\n' 'schema: 1' 'name: bad' "$@"; }
+# study [LINE...]: writes study.yaml, these lines behind its head; bad NAME REGEX tests it
+study() { printf '%s\n' 'schema: 1' 'name: bad' "$@" >study.yaml; }
 
-study "$top" "$tcp" 'jobz: []' "$job" | bad 'unknown key' 'jobz.*jobs'
-study "$top" 'transport: {kind: tcp, cc: cubic, streems: 4}' "$job" |
-    bad 'unknown key of a plugin' 'streems.*streams'
-study 'topology: {kind: star, hosts: 4, link: {rate: 10, delay: 1us}}' "$tcp" "$job" |
-    bad 'unit missing' '10.*unit'
-study 'topology: {kind: star, hosts: 4, link: {rate: 10gbit, delay: 5}}' "$tcp" "$job" |
-    bad 'unit missing on a time' '5.*unit'
-study 'topology: {kind: star, hosts: 4, link: {rate: -10gbit, delay: 1us}}' "$tcp" "$job" |
-    bad 'negative rate' '-10gbit'
-study 'topology: {kind: star, hosts: 0, link: {rate: 10gbit, delay: 1us}}' "$tcp" "$job" |
-    bad 'no hosts' '0'
-study 'topology: {kind: sttar, hosts: 4, link: {rate: 10gbit, delay: 1us}}' "$tcp" "$job" |
-    bad 'unknown topology' 'sttar.*star'
-study "$top" 'transport: {kind: tpc}' "$job" | bad 'unknown transport' 'tpc.*tcp'
-study "$top" 'transport: {kind: tcp, cc: cubicc}' "$job" |
-    bad 'unknown congestion control' 'cubicc.*cubic'
-study "$top" "$tcp" 'jobs: [{name: p, traffic: permutatoin, bytes: 1MB}]' |
-    bad 'unknown traffic' 'permutatoin.*permutation'
+study "$top" "$tcp" 'jobz: []' "$job"
+bad 'unknown key' 'jobz.*jobs'
+study "$top" 'transport: {kind: tcp, cc: cubic, streems: 4}' "$job"
+bad 'unknown key of a plugin' 'streems.*streams'
+study 'topology: {kind: star, hosts: 4, link: {rate: 10, delay: 1us}}' "$tcp" "$job"
+bad 'unit missing' '10.*unit'
+study 'topology: {kind: star, hosts: 4, link: {rate: 10gbit, delay: 5}}' "$tcp" "$job"
+bad 'unit missing on a time' '5.*unit'
+study 'topology: {kind: star, hosts: 4, link: {rate: -10gbit, delay: 1us}}' "$tcp" "$job"
+bad 'negative rate' '-10gbit'
+study 'topology: {kind: star, hosts: 0, link: {rate: 10gbit, delay: 1us}}' "$tcp" "$job"
+bad 'no hosts' '0'
+study 'topology: {kind: sttar, hosts: 4, link: {rate: 10gbit, delay: 1us}}' "$tcp" "$job"
+bad 'unknown topology' 'sttar.*star'
+study "$top" 'transport: {kind: tpc}' "$job"
+bad 'unknown transport' 'tpc.*tcp'
+study "$top" 'transport: {kind: tcp, cc: cubicc}' "$job"
+bad 'unknown congestion control' 'cubicc.*cubic'
+study "$top" "$tcp" 'jobs: [{name: p, traffic: permutatoin, bytes: 1MB}]'
+bad 'unknown traffic' 'permutatoin.*permutation'
 study "$top" "$tcp" 'jobs:' \
-    '  - {name: t, traffic: data-parallel, model: resnet5, ranks: all, iterations: 1}' |
-    bad 'unknown model' 'resnet5'
+    '  - {name: t, traffic: data-parallel, model: resnet5, ranks: all, iterations: 1}'
+bad 'unknown model' 'resnet5'
 study "$top" "$tcp" 'jobs:' \
-    '  - {name: t, traffic: data-parallel, model: ./no/such.csv, ranks: all, iterations: 1}' |
-    bad 'model file missing' 'no/such\.csv'
-study 'topology: {file: nowhere.graphml}' "$tcp" "$job" | bad 'graph file missing' 'nowhere\.graphml'
-study "$top" "$tcp" 'jobs:' '  - {name: i, traffic: incast, to: h9, bytes: 1MB}' |
-    bad 'rank that is no host' 'h9'
+    '  - {name: t, traffic: data-parallel, model: ./no/such.csv, ranks: all, iterations: 1}'
+bad 'model file missing' 'no/such\.csv'
+study 'topology: {file: nowhere.graphml}' "$tcp" "$job"
+bad 'graph file missing' 'nowhere\.graphml'
+study "$top" "$tcp" 'jobs:' '  - {name: i, traffic: incast, to: h9, bytes: 1MB}'
+bad 'rank that is no host' 'h9'
 study "$top" "$tcp" 'jobs:' \
-    '  - {name: t, traffic: data-parallel, model: resnet50, ranks: [h0, h1, h7], iterations: 1}' |
-    bad 'rank out of range' 'h7'
+    '  - {name: t, traffic: data-parallel, model: resnet50, ranks: [h0, h1, h7], iterations: 1}'
+bad 'rank out of range' 'h7'
 study 'topology: {kind: star, hosts: 4, link: {rate: 10gbit, delay: 1us, loss: 150%}}' "$tcp" \
-    "$job" | bad 'bad percentage' '150%'
+    "$job"
+bad 'bad percentage' '150%'
 study 'topology: {kind: star, hosts: 4, link: {rate: 10gbit, delay: 1us, loss: 0.5}}' "$tcp" \
-    "$job" | bad 'percentage without sign' '0\.5'
-study "$top" "$tcp" "$tcp" "$job" | bad 'key twice' 'transport'
-study "$top" 'transport: [{kind: tcp}, {kind: ideal}]' "$job" | bad 'two transports' 'transport'
-study "$top" "$tcp" 'jobs:' '  - {name: p, traffic: permutation, bytes: [1MB, 2MB]}' |
-    bad 'list for a scalar' 'bytes'
-study "$top" "$tcp" 'jobs:' '  - {name: p, traffic: permutation, bytes: 99999999999999999999999}' |
-    bad 'huge number' '99999999999999999999999'
+    "$job"
+bad 'percentage without sign' '0\.5'
+study "$top" "$tcp" "$tcp" "$job"
+bad 'key twice' 'transport'
+study "$top" 'transport: [{kind: tcp}, {kind: ideal}]' "$job"
+bad 'two transports' 'transport'
+study "$top" "$tcp" 'jobs:' '  - {name: p, traffic: permutation, bytes: [1MB, 2MB]}'
+bad 'list for a scalar' 'bytes'
+study "$top" "$tcp" 'jobs:' '  - {name: p, traffic: permutation, bytes: 99999999999999999999999}'
+bad 'huge number' '99999999999999999999999'
 study "$top" "$tcp" 'jobs:' '  - {name: p, traffic: permutation, bytes: 1MB}' \
-    '  - {name: p, traffic: permutation, bytes: 1MB}' | bad 'two jobs of one name' 'p'
-study "$top" "$tcp" "$job" 'capture: [{dev: "h0-s0:h0", filter: "tcp prt 80"}]' |
-    bad 'bad filter' 'tcp prt 80'
-study "$top" "$tcp" "$job" 'capture: [{dev: "nolink:a"}]' | bad 'unknown device' 'nolink'
-study "$top" "$tcp" "$job" 'expect: ["iterations.mean_s in 0.9.."]' |
-    bad 'bad expectation' 'iterations\.mean_s'
-study "$top" "$tcp" "$job" 'until: 5' | bad 'until without unit' '5.*unit'
-study "$top" "$tcp" 'jobs: [{name: p, traffic: permutation, bytes: 1MB' | bad 'truncated YAML' ''
-printf 'schema: 1\nname: "never closed\n' | bad 'open quote' ''
-: | bad 'empty file' ''
-printf '\n# nothing but a comment\n' | bad 'only a comment' ''
-printf -- '- 1\n- 2\n' | bad 'a list as a study' ''
-study "$top" "$tcp" | bad 'no jobs' 'jobs'
-printf 'schema: 99\nname: x\n%s\n%s\n%s\n' "$top" "$tcp" "$job" | bad 'schema of the future' '99'
+    '  - {name: p, traffic: permutation, bytes: 1MB}'
+bad 'two jobs of one name' 'p'
+study "$top" "$tcp" "$job" 'capture: [{dev: "h0-s0:h0", filter: "tcp prt 80"}]'
+bad 'bad filter' 'tcp prt 80'
+study "$top" "$tcp" "$job" 'capture: [{dev: "nolink:a"}]'
+bad 'unknown device' 'nolink'
+study "$top" "$tcp" "$job" 'expect: ["iterations.mean_s in 0.9.."]'
+bad 'bad expectation' 'iterations\.mean_s'
+study "$top" "$tcp" "$job" 'until: 5'
+bad 'until without unit' '5.*unit'
+study "$top" "$tcp" 'jobs: [{name: p, traffic: permutation, bytes: 1MB'
+bad 'truncated YAML' ''
+printf 'schema: 1\nname: "never closed\n' >study.yaml
+bad 'open quote' ''
+: >study.yaml
+bad 'empty file' ''
+printf '\n# nothing but a comment\n' >study.yaml
+bad 'only a comment' ''
+printf -- '- 1\n- 2\n' >study.yaml
+bad 'a list as a study' ''
+study "$top" "$tcp"
+bad 'no jobs' 'jobs'
+printf 'schema: 99\nname: x\n%s\n%s\n%s\n' "$top" "$tcp" "$job" >study.yaml
+bad 'schema of the future' '99'
 study 'topology:' '  graph:' '    nodes: [a, b, s, c, d, t]' '    links:' \
     '      - {ends: [a, s], rate: 1gbit, delay: 1us}' \
     '      - {ends: [b, s], rate: 1gbit, delay: 1us}' \
     '      - {ends: [c, t], rate: 1gbit, delay: 1us}' \
     '      - {ends: [d, t], rate: 1gbit, delay: 1us}' "$tcp" \
-    'jobs:' '  - {name: f, traffic: flows, flows: [{from: a, to: c, bytes: 1MB}]}' |
-    bad 'pair without a path' 'a.*c'
+    'jobs:' '  - {name: f, traffic: flows, flows: [{from: a, to: c, bytes: 1MB}]}'
+bad 'pair without a path' 'a.*c'
 
 skip 'loop in dependencies: no traffic of this version takes dependencies from the study'
 
@@ -76,7 +93,7 @@ skip 'loop in dependencies: no traffic of this version takes dependencies from t
 good_study >study.yaml
 refused 'study missing' '^nowhere\.yaml: ' run nowhere.yaml
 refused 'study is a directory' '^\.: ' run .
-refused '--set on an unknown path' 'topology\.hostz' run study.yaml --set topology.hostz=3
+refused '--set on an unknown path' 'hostz.*hosts' run study.yaml --set topology.hostz=3
 refused '--set without a value' 'topology\.hosts' run study.yaml --set topology.hosts
 refused '--pcap on a bad device' 'nolink' run study.yaml --pcap nolink:a
 refused '--seed that is no number' 'seed.*12x' run study.yaml --seed 12x

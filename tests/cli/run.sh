@@ -46,10 +46,9 @@ refused() {
     is "$name: files" "$after" "$before"
 }
 
-# bad NAME REGEX <study: refused, with the place in the file
+# bad NAME REGEX: study.yaml is refused, with the place in the file
 bad() {
     local name=$1 regex=$2
-    cat >study.yaml
     refused "$name" "^study\.yaml:[0-9]+:[0-9]+: .*$regex" run study.yaml
     call check study.yaml
     is "$name: check" "$rc" 2
