@@ -20,6 +20,10 @@
  * picosecond. Rates are rounded down, and levels that differ by no more than rounding count as
  * equal, so that equal flows end at the same picosecond.
  *
+ * Cost: about 0.1 us a message alone on its links; a sweep costs some 0.2 us for each flow whose
+ * rate changes, so 16,256 flows of one size all-to-all on a fat tree take hundredths of a second,
+ * but seconds if every one of them ends at an instant of its own.
+ *
  * Left out: headers, losses, queues, convergence time, changes of link rates while running; a rate
  * above 17 Tbit/s counts as 17 Tbit/s. When memory runs out a new message is not served; the run
  * then ends as stalled, because the contract has no error at that place.
