@@ -66,8 +66,8 @@ static enum gw_status filter_compile(pcap_t *p, struct bpf_program *prog, const 
     if (st != GW_OK)
         return st;
     if (pcap_compile(p, prog, filter, 1, PCAP_NETMASK_UNKNOWN) != 0)
-        return gw_fail(err, GW_PARAM, "%s: filter \"%.200s\": %s; see pcap-filter(7)", where, filter,
-                       pcap_geterr(p));
+        return gw_fail(err, GW_PARAM, "%s: filter \"%.200s\": %s; see pcap-filter(7)", where,
+                       filter, pcap_geterr(p));
     return GW_OK;
 }
 

@@ -169,8 +169,8 @@ static enum gw_status word_check(const char *filter, const char **at, char *befo
                        filter, WORD_MAX - 1);
     if (escaped ? strcmp(before, "proto") || !is_among(word, filter_protos)
                 : !word_passes(word, before))
-        return gw_fail(err, GW_PARAM, "%s: filter \"%.200s\": \"%s%s\" is no filter keyword, number "
-                       "or address, and names are not looked up; %s", where, filter,
+        return gw_fail(err, GW_PARAM, "%s: filter \"%.200s\": \"%s%s\" is no filter keyword, "
+                       "number or address, and names are not looked up; %s", where, filter,
                        escaped ? "\\" : "", word, word_advice(before));
     strcpy(before, word);
     *at += escaped + n;

@@ -437,8 +437,8 @@ static void filters_are_refused(void)
         { "ip host \xc3\xa9", "character 9" },
         { "proto \\ tcp", "empty" },
         { "ip broadcast", "netmask" },
-        { "host aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffgggggggggghhhhhhhhhhiiii",
-          "longer" },
+        { "host aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffgggggggggg"
+          "hhhhhhhhhhiiii", "longer" },
     };
 
     dir_open();

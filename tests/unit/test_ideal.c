@@ -518,8 +518,8 @@ static void rates_match(void)
             for (uint32_t j = 0; j < k.s->slots; j++)
                 if (k.s->flow[j].x == &t[i].x)
                     got = (double)k.s->rate[j].rate / (1 << IDEAL_UNIT_BITS);
-            CHECK_ROW(fabs(got - want[i]) <= want[i] * 1e-9, "net %u flow %u: %.3f bit/s, want %.3f",
-                      net, i, got, want[i]);
+            CHECK_ROW(fabs(got - want[i]) <= want[i] * 1e-9,
+                      "net %u flow %u: %.3f bit/s, want %.3f", net, i, got, want[i]);
         }
         look_max_min(&k);
         fake_close(&k);
