@@ -6,3 +6,4 @@ check_scripts += tests/fuzz/corpus-once
 fuzz_targets  += fuzz_filter
 fuzz_targets  += fuzz_topo_file
 fuzz_targets  += fuzz_doc fuzz_param
+fuzz_targets  += fuzz_layers

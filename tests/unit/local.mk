@@ -9,3 +9,7 @@ unit_suites  += suite_graph suite_topology
 unit_SOURCES += tests/unit/test_param.c tests/unit/test_rng.c tests/unit/test_doc.c
 unit_SOURCES += tests/unit/test_registry.c tests/unit/test_sch_fifo.c tests/unit/test_ch_bernoulli.c
 unit_suites  += suite_param suite_rng suite_doc suite_registry suite_sch_fifo suite_ch_bernoulli
+unit_SOURCES += tests/unit/test_engine.c
+unit_suites  += suite_engine
+unit_SOURCES += tests/unit/test_collective.c tests/unit/test_traffic.c tests/unit/test_layers.c
+unit_suites  += suite_collective suite_traffic suite_layers
