@@ -54,30 +54,30 @@ static const char *text_cell(const struct gw_report *r, const char *table, size_
     return c && c->kind == GW_CELL_TEXT ? c->t : NULL;
 }
 
-/* "mean FCT 0.93 (0.85 to 0.97)" for each row of the first job. */
+/* "mean FCT 0.93 (0.85 to 0.97)" for each row of the first job that has a coefficient. */
 static void short_correlation(const struct gw_report *r, FILE *f)
 {
     const char *job = text_cell(r, "correlation", 0, "job"), *name, *why;
     bool        any = false;
 
-    for (size_t i = 0; (name = text_cell(r, "correlation", i, "job")); i++) {
+    if (!job)
+        return;
+    fputs("correlation     of iteration time with ", f);
+    for (size_t i = 0; (name = text_cell(r, "correlation", i, "job")) && !strcmp(name, job); i++) {
         double pearson = real_cell(r, "correlation", i, "pearson");
 
-        if (!job || strcmp(name, job))
-            break;
-        fprintf(f, "%s%s ", any ? "; " : "correlation     of iteration time with ",
-                text_cell(r, "correlation", i, "against"));
+        if (!isfinite(pearson))
+            continue;
+        fprintf(f, "%s%s %.2f (%.2f to %.2f)", any ? ", " : "",
+                text_cell(r, "correlation", i, "against"), pearson,
+                real_cell(r, "correlation", i, "pearson_low"),
+                real_cell(r, "correlation", i, "pearson_high"));
         any = true;
-        why = text_cell(r, "correlation", i, "undefined_because");
-        if (isfinite(pearson))
-            fprintf(f, "%.2f (%.2f to %.2f)", pearson,
-                    real_cell(r, "correlation", i, "pearson_low"),
-                    real_cell(r, "correlation", i, "pearson_high"));
-        else
-            fprintf(f, "undefined (%s)", why ? why : "no value");
     }
-    if (any)
-        fputc('\n', f);
+    why = text_cell(r, "correlation", 0, "undefined_because");
+    if (!any)
+        fprintf(f, "FCT undefined: %s", why ? why : "no value");
+    fputc('\n', f);
 }
 
 void gw_report_short(const struct gw_report *r, FILE *f)
@@ -87,8 +87,8 @@ void gw_report_short(const struct gw_report *r, FILE *f)
     double      share = real_cell(r, "critical_links", 0, "iterations_share");
 
     if (link && isfinite(times))
-        fprintf(f, "critical link   %s: narrowest link of the critical flow in %.0f iterations, "
-                "%.0f %%\n", link, times, 100 * share);
+        fprintf(f, "critical link   %s: narrowest link of the critical flow in %.0f iteration%s, "
+                "%.0f %%\n", link, times, times < 1.5 && times > 0.5 ? "" : "s", 100 * share);
     short_correlation(r, f);
 }
 

@@ -198,9 +198,10 @@ static void print_closing(const struct run *r, const struct gw_report *report)
 
     fputc('\n', f);
     if (x->iterations.count)
-        fprintf(f, "iteration time  mean %s, p50 %s, p99 %s of %llu iterations\n",
+        fprintf(f, "iteration time  mean %s, p50 %s, p99 %s of %llu iteration%s\n",
                 seconds(x->iterations.mean_s, a), seconds(x->iterations.p50_s, b),
-                seconds(x->iterations.p99_s, c), (unsigned long long)x->iterations.count);
+                seconds(x->iterations.p99_s, c), (unsigned long long)x->iterations.count,
+                x->iterations.count == 1 ? "" : "s");
     gw_report_short(report, f);
     fprintf(f, "simulated       %s in %s: %llu events, %llu packet hops, %llu packets delivered, "
             "%llu dropped; seed %llu\n", seconds(x->sim_s, a), seconds(x->wall_s, b),
@@ -230,19 +231,23 @@ static bool look_up(void *ctx, const char *name, double *value)
     return gw_record_lookup(ctx, name, value);
 }
 
-/* What the record knows better than the run: quantiles of the completion times. */
+/* Counts and quantiles come from the record, so that run, analyze and `expect:` never differ. */
 static void complete_result(struct run *r)
 {
+    struct gw_study_result *x = &r->result;
     struct { const char *name; double *value; } row[] = {
-        { "flows.fct_p50_s", &r->result.flows.fct_p50_s },
-        { "flows.fct_p99_s", &r->result.flows.fct_p99_s },
+        { "iterations.mean_s", &x->iterations.mean_s }, { "iterations.p50_s", &x->iterations.p50_s },
+        { "iterations.p99_s", &x->iterations.p99_s },   { "flows.fct_p50_s", &x->flows.fct_p50_s },
+        { "flows.fct_p99_s", &x->flows.fct_p99_s },
     };
     bool            complete = false;
     struct sqlite3 *db = gw_record_open(r->dir.path, &complete, NULL);
+    double          n;
 
     for (size_t i = 0; i < GW_ARRAY_LEN(row); i++)
         if (!db || !gw_record_lookup(db, row[i].name, row[i].value))
             *row[i].value = NAN;
+    x->iterations.count = db && gw_record_lookup(db, "iterations.count", &n) ? (uint64_t)n : 0;
     sqlite3_close(db);
 }
 
@@ -319,11 +324,10 @@ static int finish(struct run *r, enum gw_status st, struct gw_error *err)
                 r->result.sim_s, r->dir.path);
         rc = GW_EXIT_STALL;
     }
-    if (r->conf->json) {
-        complete_result(r);
+    complete_result(r);
+    if (r->conf->json)
         print_json(r, &print_err);
-    }
-    if (!r->conf->json && !r->conf->quiet)
+    else if (!r->conf->quiet)
         print_text(r, &print_err);
     if (print_err.code != GW_OK)
         rc = worse(rc, gw_cli_fail(r->cli, &print_err));
