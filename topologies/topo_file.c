@@ -408,17 +408,18 @@ static void make_notes(const struct loader *x)
         note(x, &b);
     }
     if (x->repeated) {
-        say(x, &b, "%s: %u labels are repeated; their nodes are told apart by #2, #3 ...",
+        say(x, &b, "%s: nodes whose label stands before: %u; they are told apart by #2, #3 ...",
             x->path, x->repeated);
         note(x, &b);
     }
     if (x->loops) {
-        say(x, &b, "%s: %u edges join a node with itself and are left out", x->path, x->loops);
+        say(x, &b, "%s: edges that join a node with itself: %u; they are left out", x->path,
+            x->loops);
         note(x, &b);
     }
     if (x->directed) {
-        say(x, &b, "%s: the graph is directed; %u pairs of opposite edges are one link each, %u "
-            "edges without a partner are links in both directions", x->path, x->paired,
+        say(x, &b, "%s: the graph is directed; pairs of opposite edges that became one link each: "
+            "%u; edges without a partner, links in both directions: %u", x->path, x->paired,
             x->single);
         note(x, &b);
     }
@@ -959,7 +960,7 @@ static enum gw_status add_edge(struct loader *x, uint32_t number, struct gw_erro
     s = edge_text(x, EA_NAME, number, buf, sizeof buf);
     if (!s)
         s = edge_text(x, EA_LABEL, number, buf, sizeof buf);
-    if (s)
+    if (s && strcmp(s, "None"))          /* Python's None, as the Zoo has it                   */
         clean_name(s, name, sizeof name);
     edge_dir(x, &e, &d);
     spec = (struct gw_link_spec){

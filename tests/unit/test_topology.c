@@ -355,7 +355,7 @@ static const struct file_row files[] = {
       2, 3, "A-B#2:A", 2000000000, GW_PS_PER_MS, NULL },
     { "repeated labels", ".gml", GML(N(0, "label \"None\"") N(1, "label \"None\"")
       N(2, "label \"None\"") E(0, 1, "") E(1, 2, "")), 3, 2, "None#2-None#3:None#3", 10000000000,
-      GW_PS_PER_MS, "2 labels are repeated" },
+      GW_PS_PER_MS, "label stands before: 2;" },
     { "no labels", ".gml", GML(N(7, "") N(9, "") E(7, 9, "")), 2, 1, "n7-n9:n9", 10000000000,
       GW_PS_PER_MS, "1 of 1 links have no speed and take rate: 10gbit: n7-n9" },
     { "attribute type integer", ".graphml", XML("<key attr.name=\"LinkSpeedRaw\" attr.type="
@@ -371,7 +371,7 @@ static const struct file_row files[] = {
     { "two parts", ".gml", GML(NN N(2, "label \"C\"") N(3, "label \"D\"") E(0, 1, "")
       E(2, 3, "")), 4, 2, "C-D:C", 10000000000, GW_PS_PER_MS, "in 2 parts" },
     { "loop to itself", ".gml", GML(NN E(0, 0, "") E(0, 1, "")), 2, 1, "A-B:A", 10000000000,
-      GW_PS_PER_MS, "join a node with itself" },
+      GW_PS_PER_MS, "join a node with itself: 1" },
     { "speed and units", ".gml", GML(NN E(0, 1, "LinkSpeed \"2.5\" LinkSpeedUnits \"G\" LinkLabel "
       "\"10 Gbps\" delay \"10 us\"")), 2, 1, "A-B:B", 2500000000, 10 * GW_PS_PER_US, NULL },
     { "raw before the rest", ".gml", GML(NN E(0, 1, "LinkSpeed \"1\" LinkSpeedUnits \"G\" "
@@ -416,11 +416,14 @@ static const struct file_row files[] = {
       E(0, 1, "latency \"10 ms\"") "]", 2, 1, "n0-n1:n0", 50000000, 10 * GW_PS_PER_MS, NULL },
     { "directed pairs", ".gml", "graph [ directed 1\n" NN E(0, 1, "rate \"1Gbps\" delay \"1ms\"")
       E(1, 0, "rate \"2Gbps\" delay \"3ms\"") E(0, 1, "rate \"4Gbps\" delay \"1ms\"") "]", 2, 2,
-      "A-B:B", 2000000000, 3 * GW_PS_PER_MS, "1 pairs of opposite edges are one link each, 1" },
+      "A-B:B", 2000000000, 3 * GW_PS_PER_MS,
+      "one link each: 1; edges without a partner, links in both directions: 1" },
     { "character references", ".gml", GML(N(0, "label \"M&#225;laga\"") N(1, "label \"\xff\x01\"")
       E(0, 1, "rate \"0\" delay \"0\"")), 2, 1, "M\xc3\xa1laga-??:??", 0, 0, NULL },
     { "byte-order mark and comment", ".gml", "\xef\xbb\xbf# [ not a list\n" GML(NN E(0, 1,
       "rate \"8 Mbit/s\" delay \"0\"")), 2, 1, "A-B:A", 8000000, 0, NULL },
+    { "None is no name of a link", ".gml", GML(NN E(0, 1, "label \"None\" rate \"0\" delay "
+      "\"0\"")), 2, 1, "A-B:A", 0, 0, NULL },
     { "named link", ".gml", GML(NN E(0, 1, "label \"wan\" rate \"1 GB/s\" delay \"0\"")), 2, 1,
       "wan:A", 8000000000, 0, NULL },
 };
