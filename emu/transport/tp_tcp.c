@@ -1051,7 +1051,7 @@ static void tcp_ack_slow(struct gw_tx *tx, struct tcp_tx *t, struct gw_pkt *p, u
         uint64_t rtt = now - ts ? now - ts : 1;
 
         if (ts > t->rack_ts_ps || (ts == t->rack_ts_ps && ack > t->rack_end)) {
-            const struct tcp_ext *x = h->blocks ? tx->host->ext_get(tx->net, p) : NULL;
+            const struct tcp_ext *x = h->blocks && !advanced ? tx->host->ext_get(tx->net, p) : NULL;
 
             t->rack_ts_ps = ts;
             t->rack_rtt_ps = now - ts;
