@@ -13,3 +13,5 @@ unit_SOURCES += tests/unit/test_engine.c
 unit_suites  += suite_engine
 unit_SOURCES += tests/unit/test_collective.c tests/unit/test_traffic.c tests/unit/test_layers.c
 unit_suites  += suite_collective suite_traffic suite_layers
+unit_SOURCES += tests/unit/test_tcp.c
+unit_suites  += suite_tcp
