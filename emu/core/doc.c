@@ -96,6 +96,17 @@ static void attach(struct gw_value *parent, struct gw_value *v)
     v->next = NULL;
 }
 
+/* A map, or a list with one in it: nothing that may stand under `tc`. */
+static bool holds_map(const struct gw_value *v)
+{
+    if (v->kind == GW_V_MAP)
+        return true;
+    for (const struct gw_value *c = v->child; c; c = c->next)
+        if (holds_map(c))
+            return true;
+    return false;
+}
+
 /* ---- building from events ----------------------------------------------------------------- */
 
 struct build {
@@ -535,7 +546,9 @@ static enum gw_status build_node(struct build *b, unsigned depth, bool in_tc,
         return fail_tc(b, b->event.start_mark.line, b->event.start_mark.column);
     switch (b->event.type) {
     case YAML_ALIAS_EVENT:
-        return build_alias(b, depth, out);
+        st = build_alias(b, depth, out);
+        return !st && in_tc && holds_map(*out)
+               ? fail_here(b, "a tc line is one text, not a map") : st;
     case YAML_SCALAR_EVENT:
         st = check_tag(b, b->event.data.scalar.tag);
         if (!st)
@@ -883,13 +896,16 @@ static enum gw_status set_at(struct gw_doc *d, const char *path, const char *tex
     struct step step = { NULL, 0, path };
     size_t count = 0;
     bool in_tc = false;
+    unsigned levels;
     enum gw_status st = set_parse(d, text, &value, err);
 
     if (st)
         return st;
+    levels = tree_depth(value);
     for (unsigned depth = 0; step.rest; depth++) {
-        if (depth == DEPTH_MAX)
-            return gw_fail(err, GW_PARAM, "--set: the path has more than 64 parts");
+        if (depth + levels >= DEPTH_MAX)
+            return gw_fail(err, GW_PARAM, "--set: path and value nest deeper than %d levels",
+                           DEPTH_MAX);
         count = 0;
         found = take_step(v, step.rest, &step, &count);
         if (!found) {
@@ -897,10 +913,12 @@ static enum gw_status set_at(struct gw_doc *d, const char *path, const char *tex
             if (st)
                 return st;
         }
+        if (in_tc && v->kind == GW_V_MAP)
+            break;
         v = found;
         in_tc = v->key ? !strcmp(v->key, "tc") : in_tc;
     }
-    if (in_tc && value->kind == GW_V_MAP)
+    if (in_tc && (holds_map(value) || v->kind == GW_V_MAP))
         return gw_fail(err, GW_PARAM, "--set %s: a tc line is one text, not a map", path);
     v->kind = value->kind;
     v->quoted = value->quoted;

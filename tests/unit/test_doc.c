@@ -115,6 +115,7 @@ static void test_refused(void)
         { "a: *none\n", "s.yaml:1:4: no anchor &none stands before" },
         { "a: &x {b: *x}\n", "s.yaml:1:11: the alias *x stands inside what it names" },
         { "a: &x {b: 1}\nc: {<<: *x}\n", "s.yaml:2:5: merge keys" },
+        { "a: &x {b: 1}\ntc: [*x]\n", "s.yaml:2:6: a tc line is one text" },
         { "a: !!python/object:os.system x\n", "s.yaml:1:4: the tag" },
         { "a: !mine 5\n", "s.yaml:1:4: the tag !mine has no meaning" },
         { "? [a, b]\n: 1\n", "s.yaml:1:3: a key must be a plain word" },
@@ -315,6 +316,10 @@ static void test_set_refused(void)
         { "topology.nic={a: 1, a: 2}", "the key \"a\" stands already" },
         { "tc.0={qdisc add dev x handle 1: netem}", "a tc line is one text" },
         { "na\nme=1", "a line break" },
+        { "tc=[x, [y, {qdisc: 1}]]", "a tc line is one text" },
+        { "events.0.tc.x=1", "a tc line is one text" },
+        { "a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q.r.s.t.u.v.w.x.y.z.a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q."
+          "r.s.t.u.v.w.x.y.z.a.b.c.d.e.f.g.h.i.j.k.l=1", "nest deeper than 64" },
         { "name=\xff\xfe", "not UTF-8" },
         { "name=\xc0\x80", "not UTF-8" },
     };
