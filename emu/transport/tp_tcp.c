@@ -27,12 +27,12 @@
 #include <gradwire/plugin.h>
 #include <gradwire/alg/seqset.h>
 
-#define TCP_L3_BYTES (GW_ETH_BYTES + 20u + 20u)    /* Ethernet, IPv4, TCP without options          */
+#define TCP_L3_BYTES (GW_ETH_BYTES + 20u + 20u)    /* Ethernet, IPv4, TCP without options */
 #define TCP_TS_BYTES 12u
 #define TCP_RTO_FIRST_PS GW_PS_PER_S
-#define TCP_RTO_FALLBACK_PS (3 * GW_PS_PER_S)      /* the handshake gave no sample (RFC 6298 5.7)  */
+#define TCP_RTO_FALLBACK_PS (3 * GW_PS_PER_S)      /* the handshake gave no sample (RFC 6298 5.7) */
 #define TCP_RTO_MAX_PS (120 * GW_PS_PER_S)
-#define TCP_TIMER_MIN_PS (2 * GW_PS_PER_MS)        /* the kernel's least timeout of probes         */
+#define TCP_TIMER_MIN_PS (2 * GW_PS_PER_MS)        /* the kernel's least timeout of probes */
 #define TCP_WINDOW_FIRST 65535u
 #define TCP_WINDOW_MAX (UINT64_C(65535) << 14)
 #define TCP_QUICK_ACKS 16u
@@ -211,7 +211,7 @@ static uint8_t tcp_wscale(const struct tcp_conf *c)
     return s;
 }
 
-/* ---- the sender: what is out ------------------------------------------------------------------ */
+/* ---- the sender: what is out ----------------------------------------------------------------- */
 
 static inline uint64_t tcp_in_flight(const struct tcp_tx *t)
 {
@@ -308,7 +308,7 @@ static void tcp_rtt_sample(struct tcp_tx *t, uint64_t rtt_ps)
     t->pto_ps = (t->srtt8_ps >> 2) + TCP_TIMER_MIN_PS;
 }
 
-/* ---- the sender: the scoreboard --------------------------------------------------------------- */
+/* ---- the sender: the scoreboard -------------------------------------------------------------- */
 
 /* Takes node @i out of the queue of its state and out of the counters. */
 static void tcp_board_unqueue(struct tcp_tx *t, uint32_t i)
@@ -459,7 +459,7 @@ static void tcp_board_advance(struct gw_tx *tx, struct tcp_tx *t, uint64_t ack, 
         }
         b->node[i].start = ack;
     }
-    if (!(t->opts & TCP_HAS_SACK)) {               /* duplicate ACKs stood for segments            */
+    if (!(t->opts & TCP_HAS_SACK)) {               /* duplicate ACKs stood for segments */
         uint64_t drop = ack - t->una > t->mss ? ack - t->una - t->mss : 0;
 
         t->sacked_bytes = sacked - tcp_min(sacked, drop);
@@ -512,7 +512,7 @@ static void tcp_board_head_lost(struct gw_tx *tx, struct tcp_tx *t)
         t->sacked_bytes = t->nxt - t->una - t->lost_bytes;
 }
 
-/* ---- the sender: RACK ------------------------------------------------------------------------- */
+/* ---- the sender: RACK ------------------------------------------------------------------------ */
 
 /* How long something overtaken may still be on its way. */
 static uint64_t tcp_reo_wnd(const struct tcp_tx *t)
@@ -559,7 +559,7 @@ static void tcp_rack(struct tcp_tx *t, uint64_t now)
     }
 }
 
-/* ---- the sender: congestion states ------------------------------------------------------------ */
+/* ---- the sender: congestion states ----------------------------------------------------------- */
 
 static void tcp_cc_ack(const struct gw_tx *tx, const struct tcp_tx *t, struct gw_cc_ack *a,
                        uint64_t now)
@@ -714,7 +714,7 @@ static inline void tcp_validate(struct gw_tx *tx, struct tcp_tx *t, bool limited
     t->used_ps = now;
 }
 
-/* ---- the sender: output ----------------------------------------------------------------------- */
+/* ---- the sender: output ---------------------------------------------------------------------- */
 
 /* Sends [seq, seq + n) of the stream space. False: no packet was to be had. */
 static inline bool tcp_send(struct gw_tx *tx, struct tcp_tx *t, uint64_t seq, uint32_t n,
@@ -740,7 +740,7 @@ static inline bool tcp_send(struct gw_tx *tx, struct tcp_tx *t, uint64_t seq, ui
     h->len = len;
     h->window = t->ts_recent_ms;
     h->opts = t->opts;
-    if (GW_UNLIKELY(t->ecn) && !again && len) {     /* retransmissions are not ECN-capable          */
+    if (GW_UNLIKELY(t->ecn) && !again && len) {     /* retransmissions are not ECN-capable */
         p->ecn = GW_ECN_ECT0;
         if (t->cwr)
             flags |= TCP_CWR;
@@ -832,7 +832,7 @@ static inline uint32_t tcp_next_len(const struct gw_tx *tx, const struct tcp_tx 
         n = tcp_min(lost->end - lost->start, t->mss);
     } else {
         n = tcp_min(end - t->nxt, t->mss);
-        if (GW_UNLIKELY(t->nxt + n > t->wnd_end)) {      /* small pieces only if nothing is out    */
+        if (GW_UNLIKELY(t->nxt + n > t->wnd_end)) {      /* small pieces only if nothing is out */
             n = out || t->wnd_end <= t->nxt ? 0 : t->wnd_end - t->nxt;
         }
     }
@@ -934,7 +934,7 @@ static void tcp_probe(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
     t->rto_due_ps = tcp_max(t->head_sent_ps + tcp_rto_now(t), now + GW_PS_PER_MS);
 }
 
-/* ---- the sender: ACKs ------------------------------------------------------------------------- */
+/* ---- the sender: ACKs ------------------------------------------------------------------------ */
 
 /* An ACK at or above the end of a probe tells whether the probe repaired a loss. */
 static void tcp_probe_acked(struct gw_tx *tx, struct tcp_tx *t, uint64_t ack, bool progress,
@@ -1300,7 +1300,7 @@ static void tcp_tx_fini(struct gw_tx *tx)
     gw_seqset_fini(&t->board, tx->host->release);
 }
 
-/* ---- the receiver ----------------------------------------------------------------------------- */
+/* ---- the receiver ---------------------------------------------------------------------------- */
 
 /* The window from nxt on: autotuned well ahead of slow start. */
 static inline uint32_t tcp_window(const struct tcp_rx *r)
@@ -1500,9 +1500,9 @@ static void tcp_rx_slow(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, ui
         tcp_rx_syn(rx, r, p, now);
         return;
     }
-    if (h->flags & TCP_SYN)                              /* an old duplicate                       */
+    if (h->flags & TCP_SYN)                              /* an old duplicate */
         end = h->seq;
-    if (r->syn_wait) {                                   /* the handshake's ACK, or data with it   */
+    if (r->syn_wait) {                                   /* the handshake's ACK, or data with it */
         r->syn_wait = false;
         r->again_ps = GW_NEVER;
         r->tries = 0;
@@ -1512,7 +1512,7 @@ static void tcp_rx_slow(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, ui
         r->again_ps = GW_NEVER;
     }
     tcp_rx_ecn(r, p, h->flags);
-    if (end == h->seq) {                                 /* a pure ACK                             */
+    if (end == h->seq) {                                 /* a pure ACK */
         r->careful = r->ooo.count || r->ece || r->fin != GW_NEVER;
         rx->host->pkt_free(rx->net, p);
         return;
@@ -1600,7 +1600,7 @@ static void tcp_rx_fini(struct gw_rx *rx)
     gw_seqset_fini(&r->ooo, rx->host->release);
 }
 
-/* ---- headers ---------------------------------------------------------------------------------- */
+/* ---- headers --------------------------------------------------------------------------------- */
 
 static uint8_t *tcp_put16(uint8_t *b, uint32_t v)
 {
@@ -1660,7 +1660,7 @@ static uint32_t tcp_encode(const struct gw_pkt *p, const void *ext, const struct
     const struct tcp_hdr *h = (const struct tcp_hdr *)(const void *)p->tp;
     bool reverse = p->flags & GW_PKT_REVERSE, syn = h->flags & TCP_SYN;
     uint32_t own = tcp_isn(p->flow, reverse) + !syn, peer = tcp_isn(p->flow, !reverse) + 1;
-    uint32_t window = reverse ? h->window >> h->wscale : 502;    /* 502: 64 kB as Linux has it      */
+    uint32_t window = reverse ? h->window >> h->wscale : 502;    /* 502: 64 kB as Linux has it */
     uint8_t *end = tcp_put_options(p, h, ext, buf + 20);
 
     if (syn)
@@ -1671,8 +1671,8 @@ static uint32_t tcp_encode(const struct gw_pkt *p, const void *ext, const struct
         peer += (uint32_t)h->seq;
     if (!reverse && h->opts & TCP_PAST_FIN)
         peer++;
-    tcp_put16(buf, a->src_port);
-    tcp_put16(buf + 2, a->dst_port);
+    tcp_put16(buf, reverse ? a->dst_port : a->src_port);    /* @a is the flow's, not the packet's */
+    tcp_put16(buf + 2, reverse ? a->src_port : a->dst_port);
     tcp_put32(buf + 4, own);
     tcp_put32(buf + 8, h->flags & TCP_ACK ? peer : 0);
     buf[12] = (uint8_t)((end - buf) / 4 << 4);

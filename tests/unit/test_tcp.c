@@ -21,7 +21,9 @@ extern const struct gw_plugin gw_transport_tcp, gw_cc_newreno, gw_cc_reno, gw_cc
 #define EVENTS_MAX (1u << 18)
 #define SPANS_MAX 8
 
-enum rule_kind { RULE_DATA = 1, RULE_ACK, RULE_SYN, RULE_HOLD, RULE_SYNACK, RULE_FIN, RULE_LAST_ACK };
+enum rule_kind {
+    RULE_DATA = 1, RULE_ACK, RULE_SYN, RULE_HOLD, RULE_SYNACK, RULE_FIN, RULE_LAST_ACK
+};
 
 /* Drops or holds back segments first..last (of MSS bytes) at their occurrence-th passing. */
 struct rule {
@@ -800,8 +802,8 @@ static void chosen_losses(void)
           true },
         { "last ACK", 100, 180 * MS, 181 * MS, 0, 0, 0, { { RULE_LAST_ACK, 0, 0, 1, 0 } }, NULL,
           NULL, true },
-        { "each ACK of a round: probe", 100, 240 * MS, 263 * MS, 0, 0, 0, { { RULE_ACK, 1, 10, 0, 0 } },
-          NULL, NULL, false },
+        { "each ACK of a round: probe", 100, 240 * MS, 263 * MS, 0, 0, 0,
+          { { RULE_ACK, 1, 10, 0, 0 } }, NULL, NULL, false },
     };
 
     for (uint32_t i = 0; i < GW_ARRAY_LEN(rows); i++) {
@@ -891,9 +893,9 @@ static double goodput(const struct gw_plugin *cc, double mbit, double rtt_ms, do
 }
 
 /*
- * Means over five seeds against the kernel's (goodput.csv), where five runs differ by 1 to 10 % among
- * themselves. At 100 Mbit/s and 2 ms the kernel's 1-ms timer ticks and its bursts of two cost it what
- * a model without them does not lose.
+ * Means over five seeds against the kernel's (goodput.csv), where five runs differ by 1 to 10 %
+ * among themselves. At 100 Mbit/s and 2 ms the kernel's 1-ms timer ticks and its bursts of two cost
+ * it what a model without them does not lose.
  */
 static void kernel_goodput(void)
 {
@@ -1149,6 +1151,8 @@ static void headers(void)
                   "%s: %u bytes, flags %02x", rows[i].name, f->header, f->flags);
         CHECK_ROW(!memcmp(f->b + 20, rows[i].opt, cmp), "%s: options", rows[i].name);
     }
+    CHECK_ROW(!memcmp(n->first[0].b, "\0\3\0\4", 4) && !memcmp(n->first[1].b, "\0\4\0\3", 4),
+              "%s", "ports");
     CHECK_ROW(n->first[1].ack == n->isn + 1 && n->first[2].seq == n->isn + 1 &&
               n->first[2].ack == n->first[1].seq + 1, "%s", "numbers of the handshake");
     CHECK_ROW(a->ack == n->isn + 1 + 2 * MSS && a->seq == n->first[1].seq + 1, "ACK of %u",
