@@ -102,7 +102,7 @@ struct tcp_tx {
     uint32_t hdr_bytes;          /* of a data segment                                          */
     uint32_t last_len;           /* of the last new segment, in stream space                   */
     uint8_t  phase, state;
-    uint8_t  opts;
+    uint8_t  opts, wscale;
     bool     careful;            /* next ACK takes the long road                               */
     bool     limited;            /* the window held the last output back                       */
     bool     ecn, cwr;           /* negotiated; say CWR with the next new segment              */
@@ -739,6 +739,7 @@ static inline bool tcp_send(struct gw_tx *tx, struct tcp_tx *t, uint64_t seq, ui
     h->ts_ps = now;
     h->len = len;
     h->window = t->ts_recent_ms;
+    h->wscale = t->wscale;
     h->opts = t->opts;
     if (GW_UNLIKELY(t->ecn) && !again && len) {     /* retransmissions are not ECN-capable */
         p->ecn = GW_ECN_ECT0;
@@ -890,11 +891,11 @@ static void tcp_send_control(struct gw_tx *tx, struct tcp_tx *t, uint8_t flags, 
     h->ts_ps = now;
     h->window = t->ts_recent_ms;
     h->flags = flags;
+    h->wscale = t->wscale;
     h->opts = t->opts;
     p->len_bytes = t->hdr_bytes;
     if (flags & TCP_SYN) {
         h->window = TCP_WINDOW_FIRST | (uint32_t)tcp_min(tx->mtu_bytes - 40, 65535) << 16;
-        h->wscale = tcp_wscale(t->conf);
         p->len_bytes = TCP_L3_BYTES + tcp_syn_bytes(t->opts);
     } else if (t->phase == TCP_DONE) {
         h->opts |= TCP_PAST_FIN;
@@ -1269,6 +1270,7 @@ static enum gw_status tcp_tx_init(struct gw_tx *tx, uint64_t now, struct gw_erro
         return gw_fail(err, GW_PARAM, "flow %u: tcp needs a congestion control, and none was set; "
                        "cubic is the usual one", tx->flow);
     t->opts = tcp_opts(t->conf);
+    t->wscale = tcp_wscale(t->conf);
     t->hdr_bytes = TCP_L3_BYTES + tcp_opt_bytes(t->opts);
     t->min_rtt_ps = t->armed_ps = t->tlp_high = t->first_resent_ps = GW_NEVER;
     t->rto_due_ps = t->tlp_due_ps = t->reo_due_ps = GW_NEVER;
@@ -1660,7 +1662,7 @@ static uint32_t tcp_encode(const struct gw_pkt *p, const void *ext, const struct
     const struct tcp_hdr *h = (const struct tcp_hdr *)(const void *)p->tp;
     bool reverse = p->flags & GW_PKT_REVERSE, syn = h->flags & TCP_SYN;
     uint32_t own = tcp_isn(p->flow, reverse) + !syn, peer = tcp_isn(p->flow, !reverse) + 1;
-    uint32_t window = reverse ? h->window >> h->wscale : 502;    /* 502: 64 kB as Linux has it */
+    uint32_t window = (reverse ? h->window : TCP_WINDOW_FIRST) >> h->wscale;
     uint8_t *end = tcp_put_options(p, h, ext, buf + 20);
 
     if (syn)
