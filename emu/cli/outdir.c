@@ -120,8 +120,8 @@ static enum gw_status take_over(const struct gw_outdir *d, DIR *dir, bool force,
                        d->path, name);
     if (faccessat(dirfd(dir), "records.sqlite", F_OK, AT_SYMLINK_NOFOLLOW))
         return gw_fail(err, GW_IO,
-                       "%s: holds %s but no records.sqlite, so it is no earlier output that --force "
-                       "may replace; name a new directory", d->path, name);
+                       "%s: holds %s but no records.sqlite, so it is no earlier output that "
+                       "--force may replace; name a new directory", d->path, name);
     return remove_own(d, dir, err);
 }
 

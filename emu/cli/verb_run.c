@@ -236,8 +236,10 @@ static void complete_result(struct run *r)
 {
     struct gw_study_result *x = &r->result;
     struct { const char *name; double *value; } row[] = {
-        { "iterations.mean_s", &x->iterations.mean_s }, { "iterations.p50_s", &x->iterations.p50_s },
-        { "iterations.p99_s", &x->iterations.p99_s },   { "flows.fct_p50_s", &x->flows.fct_p50_s },
+        { "iterations.mean_s", &x->iterations.mean_s },
+        { "iterations.p50_s", &x->iterations.p50_s },
+        { "iterations.p99_s", &x->iterations.p99_s },
+        { "flows.fct_p50_s", &x->flows.fct_p50_s },
         { "flows.fct_p99_s", &x->flows.fct_p99_s },
     };
     bool            complete = false;

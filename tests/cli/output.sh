@@ -43,7 +43,9 @@ like 'json: four flows of 1 MB' "$(cat out.txt)" \
 if grep -q '"fct_p50_s":0\.000[0-9]*,' out.txt; then ok; else fail 'json: median of the FCT'; fi
 like 'json: output' "$(cat out.txt)" '"output":"json"'
 
-call run study.yaml --json -o json0 --set 'jobs=[{name: f, traffic: frames, from: h0, to: h1, generators: [{size: 1000, interval: 1ms, count: 9}]}]'
+frames='{name: f, traffic: frames, from: h0, to: h1,'
+frames="$frames generators: [{size: 99, interval: 1ms, count: 9}]}"
+call run study.yaml --json -o json0 --set "jobs=[$frames]"
 like 'json: no iterations, so no mean' "$(cat out.txt)" \
     '"iterations":\{"count":0,"mean_s":null,"p50_s":null,"p99_s":null\}'
 like 'json: no flows, so no quantile' "$(cat out.txt)" '"fct_p50_s":null,"fct_p99_s":null'
@@ -94,7 +96,8 @@ if unshare -m sh -c 'mount -t tmpfs -o size=256k tmpfs full' 2>/dev/null; then
         --set jobs.p.bytes=100MB --pcap h0-s0:h0 -o full/out" >out.txt 2>err.txt </dev/null
     is 'disk full: exit code' $? 2
     is 'disk full: one line' "$(grep -vc '^simulated' err.txt)" 1
-    like 'disk full: sentence' "$(grep -v '^simulated' err.txt)" 'full/out.*[Nn]o space|full/out.*full'
+    like 'disk full: sentence' "$(grep -v '^simulated' err.txt)" \
+        'full/out.*[Nn]o space|full/out.*full'
 else
     skip 'disk full: no mount namespace here'
 fi
