@@ -112,20 +112,21 @@ static struct sqlite_sink *sink_of(struct gw_sink *s)
 /* Remembers SQLite's complaint as one sentence. */
 static enum gw_status sink_fail(struct sqlite_sink *k, int rc)
 {
-    int sys = sqlite3_system_errno(k->db);
+    /* SQLite does not carry the system's number out of a commit; errno still holds it. */
+    int sys = sqlite3_system_errno(k->db) ? sqlite3_system_errno(k->db) : errno;
     int primary = rc & 0xff;
 
     if (primary == SQLITE_FULL || (primary == SQLITE_IOERR && (sys == ENOSPC || sys == EDQUOT ||
                                                                sys == EFBIG)))
         return gw_fail(&k->first, GW_IO, "%s: no room left for records (%s); free some space, or "
                        "keep fewer rows with records: {flows: summary}", k->path,
-                       sys ? strerror(sys) : sqlite3_errmsg(k->db));
+                       sys && primary != SQLITE_FULL ? strerror(sys) : sqlite3_errmsg(k->db));
     if (primary == SQLITE_NOMEM)
         return gw_fail(&k->first, GW_NOMEM, "%s: out of memory while writing records", k->path);
     if (primary == SQLITE_CONSTRAINT)
         return gw_fail(&k->first, GW_BUG, "%s: a record was handed in twice (%s); each key may "
                        "come once", k->path, sqlite3_errmsg(k->db));
-    if (sys)
+    if (sys && (primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN))
         return gw_fail(&k->first, GW_IO, "%s: cannot write records: %s (%s); the directory must "
                        "be writable", k->path, sqlite3_errmsg(k->db), strerror(sys));
     return gw_fail(&k->first, GW_IO, "%s: cannot write records: %s", k->path,
@@ -134,8 +135,10 @@ static enum gw_status sink_fail(struct sqlite_sink *k, int rc)
 
 static enum gw_status sink_exec(struct sqlite_sink *k, const char *sql)
 {
-    int rc = sqlite3_exec(k->db, sql, NULL, NULL, NULL);
+    int rc;
 
+    errno = 0;
+    rc = sqlite3_exec(k->db, sql, NULL, NULL, NULL);
     return rc == SQLITE_OK ? GW_OK : sink_fail(k, rc);
 }
 

@@ -15,3 +15,5 @@ unit_SOURCES += tests/unit/test_collective.c tests/unit/test_traffic.c tests/uni
 unit_suites  += suite_collective suite_traffic suite_layers
 unit_SOURCES += tests/unit/test_tcp.c
 unit_suites  += suite_tcp
+unit_SOURCES += tests/unit/test_record.c
+unit_suites  += suite_record
