@@ -3,8 +3,8 @@
  *
  * A job is made from YAML text over hosts h0, h1 ..; every rank's program is asked for all its
  * iterations; the operations can be looked at, matched, and played by a scheduler of its own: one
- * resource each for compute, reduction and server, one sending NIC per rank that serialises messages
- * first in, first out at a fixed rate, no delay, receivers never the bottleneck.
+ * resource each for compute, reduction and server, one sending NIC per rank that serialises
+ * messages first in, first out at a fixed rate, no delay, receivers never the bottleneck.
  */
 #ifndef GW_TESTS_FAKE_JOB_H
 #define GW_TESTS_FAKE_JOB_H

@@ -153,6 +153,6 @@ static const struct gw_collective_ops ring_ops = {
 GW_PLUGIN(gw_collective_ring) = {
     GW_PLUGIN_HEAD(GW_KIND_COLLECTIVE, ring_ops),
     .name    = "ring",
-    .summary = "Ring all-reduce, all-gather and reduce-scatter, chain broadcast, direct all-to-all.",
+    .summary = "Ring all-reduce, all-gather, reduce-scatter; chain broadcast; direct all-to-all.",
     .source  = "Patarasuk and Yuan, JPDC 2009",
 };

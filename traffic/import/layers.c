@@ -3,8 +3,8 @@
  *
  * PipeDream: the text graph of its profiler. Vertices "nodeN -- description --
  * forward_compute_time=.., backward_compute_time=.., activation_size=.., parameter_size=..", edges
- * "<tab>nodeA -- nodeB"; times in ms per mini-batch, sizes in bytes, a list [a; b] of activations is
- * added up. Rows come out in topological order, among free vertices the lowest number first. The
+ * "<tab>nodeA -- nodeB"; times in ms per mini-batch, sizes in bytes, a list [a; b] of activations
+ * is added up. Rows come out in topological order, among free vertices the lowest number first. The
  * vertex "Input" is kept as it was measured: its forward time is the loading of data, which
  * PipeDream's own planner sets to 0.
  *
@@ -14,8 +14,8 @@
  * lack the two header lines. param_bytes is the size of the weight gradients' all-reduce (or
  * reduce-scatter, as sharded optimizers have), activation_bytes the size of the forward collective.
  * SimAI's text is the same with suffixes on collectives; headers of that kind that promise more
- * rows than there are exist upstream and are accepted, with a remark in the source line. Collectives
- * are the tables' own; what they were meant for (tensor or expert groups) is left out.
+ * rows than there are exist upstream and are accepted, with a remark in the source line.
+ * Collectives are the tables' own; what they were meant for (tensor or expert groups) is left out.
  *
  * AIOB ("train_iter: .." then per operator time_gpu_max/min/avg in us) is SimAI's input of compute
  * times; it becomes a table of forward times without gradients.
@@ -566,9 +566,9 @@ static enum gw_status astra_header(struct reader *r, struct astra_head *head)
     }
     if (strspn(head->kind, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz") !=
         strlen(head->kind))
-        return gw_fail(r->err, GW_SYNTAX, "%s:%u: \"%.40s\" is no kind of parallelism; DATA, MODEL, "
-                       "HYBRID_TRANSFORMER, MICRO or another word stands here", r->path, r->no,
-                       head->kind);
+        return gw_fail(r->err, GW_SYNTAX, "%s:%u: \"%.40s\" is no kind of parallelism; DATA, "
+                       "MODEL, HYBRID_TRANSFORMER, MICRO or another word stands here",
+                       r->path, r->no, head->kind);
     line = next_line(r);
     n    = line ? words(line, w, ASTRA_WORDS) : 0;
     if (n != 1 || !gw_num_bytes(w[0], &head->layers) || !head->layers ||
@@ -648,7 +648,9 @@ static enum gw_status read_aiob(struct reader *r)
     if (failed(r) == GW_OK && *name)
         return gw_fail(r->err, GW_SYNTAX, "%s:%u: operator %s has no time_gpu_avg", r->path, r->no,
                        name);
-    return failed(r) ? failed(r) : set_source(r, "AIOB operator times, forward only, no gradients");
+    if (failed(r) != GW_OK)
+        return failed(r);
+    return set_source(r, "AIOB operator times, forward only, no gradients");
 }
 
 /* ---- the door ----------------------------------------------------------------------------- */

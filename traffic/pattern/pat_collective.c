@@ -1,12 +1,12 @@
 /*
  * pat_collective - plain collectives, one after the other, in groups of hosts
  *
- * `run:` lists steps {op, bytes, groups}; a single step may stand in the job itself. All groups of a
- * step run their own instance of the collective at the same time; a rank goes on to its next step
+ * `run:` lists steps {op, bytes, groups}; a single step may stand in the job itself. All groups of
+ * a step run their own instance of the collective at the same time; a rank goes on to its next step
  * when it has its result, and a rank that is in no group of a step passes over it: subgroups may
  * differ from step to step, each set of members has a communicator of its own. Bytes are the full
- * vector: of an all-gather the result, of a reduce-scatter the input, of an all-to-all what a member
- * holds before (and after). Hosts go by name; without `groups` the step is for all ranks.
+ * vector: of an all-gather the result, of a reduce-scatter the input, of an all-to-all what a
+ * member holds before (and after). Hosts go by name; without `groups` the step is for all ranks.
  *
  * Left out: compute between the steps; several ranks on one host.
  */

@@ -3,8 +3,8 @@
  *
  * The flows stand in the study (`flows:`, a list of maps) or in a CSV file (`file:`), one a row:
  * from,to,bytes,start, with or without that header row; with it, columns may stand in any order and
- * `start` may be missing. Sizes and times have units (`10MB`, `5ms`; bytes may be bare). Hosts go by
- * name and become ranks in the order in which they appear. Every flow is a connection of its own
+ * `start` may be missing. Sizes and times have units (`10MB`, `5ms`; bytes may be bare). Hosts go
+ * by name and become ranks in the order in which they appear. Every flow is a connection of its own
  * and begins at its start, counted from the begin of the iteration.
  *
  * Left out: dependencies between flows (write a traffic plugin), arrival processes.

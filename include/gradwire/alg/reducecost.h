@@ -61,7 +61,8 @@ static inline enum gw_status gw_reduce_cost_line(struct gw_job *job, char *line,
 /*
  * gw_reduce_cost_read() - the table called @name into @c (zeroed)
  *
- * Files are looked up like layer tables. @c is freed with gw_reduce_cost_free, also after a failure.
+ * Files are looked up like layer tables. @c is freed with gw_reduce_cost_free, also when this
+ * failed.
  */
 static inline enum gw_status gw_reduce_cost_read(struct gw_job *job, const char *name,
                                                  struct gw_reduce_cost *c, struct gw_error *err)
