@@ -120,9 +120,18 @@ static struct gw_study *open_study(const struct run *r, struct gw_error *err)
         gw_study_free(s);
         return NULL;
     }
-    for (size_t i = 0; s && !c->quiet && (text = gw_study_warning(s, i)); i++)
-        fprintf(r->cli->err, "warning: %s\n", text);
     return s;
+}
+
+static void print_warnings(const struct run *r)
+{
+    const char *text;
+
+    for (size_t i = 0; (text = gw_study_warning(r->study, i)); i++)
+        fprintf(r->cli->err, "warning: %s\n", text);
+    if (!GW_BUILD_OPTIMISED)
+        fprintf(r->cli->err, "warning: this is a %s build, many times slower than the default one\n",
+                GW_BUILD_PROFILE);
 }
 
 /* JSON knows no NaN and no infinity: null stands for "there is none". */
@@ -347,14 +356,14 @@ static int run_run(struct gw_cli *cli)
     r.study = open_study(&r, &err);
     if (!r.study)
         return gw_cli_fail(cli, &err);
-    if (!GW_BUILD_OPTIMISED && !r.conf->quiet)
-        fprintf(cli->err, "warning: this is a %s build, many times slower than the default one\n",
-                GW_BUILD_PROFILE);
     if (gw_outdir_open(&r.dir, r.conf->output, gw_study_name(r.study), r.conf->force, &err) !=
-        GW_OK)
+        GW_OK) {
         rc = gw_cli_fail(cli, &err);
-    else
+    } else {
+        if (!r.conf->quiet)
+            print_warnings(&r);
         rc = finish(&r, play(&r, &err), &err);
+    }
     gw_study_free(r.study);
     return rc;
 }
