@@ -21,7 +21,7 @@ enum { WHAT_BYTES = 64, SUMMARY_INDENT = 34 };
 
 struct common_conf {             /* options of every verb                                      */
     struct gw_arg_list plugin;
-    bool help;
+    bool help, reverse_plugins;
 };
 
 struct global_conf {             /* options in front of the verb                               */
@@ -33,7 +33,10 @@ struct global_conf {             /* options in front of the verb                
     { "plugin", 0, GW_ARG_LIST, (base) + offsetof(struct common_conf, plugin), "FILE.so",      \
       "Loads a plugin that was built against the installed headers; may be repeated." },       \
     { "help", 'h', GW_ARG_FLAG, (base) + offsetof(struct common_conf, help), NULL,             \
-      "Prints this." }
+      "Prints this." },                                                                        \
+    { "reverse-plugins", 0, GW_ARG_FLAG, (base) + offsetof(struct common_conf,                 \
+      reverse_plugins), NULL,                                                                  \
+      "Registers the built-in plugins in reverse order; no result may change by it." }
 
 const struct gw_arg gw_common_rows[] = {
     COMMON_ROWS(0),
@@ -164,7 +167,7 @@ static int run_verb(struct gw_cli *cli, const struct global_conf *g, const struc
     struct gw_error err = {0};
     int             rc;
 
-    cli->registry = gw_registry_new(false, &err);
+    cli->registry = gw_registry_new(g->common.reverse_plugins || c->reverse_plugins, &err);
     if (!cli->registry || load_plugins(cli->registry, &g->common.plugin, &err) != GW_OK ||
         load_plugins(cli->registry, &c->plugin, &err) != GW_OK)
         rc = gw_cli_fail(cli, &err);
@@ -177,7 +180,7 @@ static int run_verb(struct gw_cli *cli, const struct global_conf *g, const struc
 
 static int call_verb(const struct gw_verb *v, const struct global_conf *g, int argc, char **argv)
 {
-    struct common_conf common = {{NULL, 0}, false};
+    struct common_conf common = {{NULL, 0}, false, false};
     struct gw_operands ops = {NULL, 0};
     struct gw_error    err = {0};
     struct gw_cli      cli = {.verb = v, .out = stdout, .err = stderr};
@@ -238,7 +241,7 @@ static int dispatch(int argc, char **argv, struct global_conf *g, const struct g
 
 int main(int argc, char **argv)
 {
-    struct global_conf g = {{{NULL, 0}, false}, false};
+    struct global_conf g = {{{NULL, 0}, false, false}, false};
     struct gw_arg_set  sets[] = {{global_rows, GW_ARRAY_LEN(global_rows), &g}, {NULL, 0, NULL}};
     int rc = dispatch(argc, argv, &g, sets);
 

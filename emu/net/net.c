@@ -7,7 +7,8 @@
  *
  * Default queues: a switch port that nobody configured is a tail-drop FIFO of
  * max(150 kB, rate x 80 us, rate x 2 x delay of its link) bytes: 1 MB at 100 Gbit/s, two
- * bandwidth-delay products on long links. A host's own NIC never drops; it pushes back.
+ * bandwidth-delay products on long links. A host's own NIC never drops; it pushes back. A host that
+ * forwards for others (a site of a wide-area graph) has a router's ports.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -52,7 +53,7 @@ static void port_init(struct net *n, uint32_t id)
     if (d->rate_bps && 8 * GW_PS_PER_S % d->rate_bps == 0)
         o->ps_per_byte = 8 * GW_PS_PER_S / d->rate_bps;
     o->limit_pkts = o->limit_bytes = UINT64_MAX;
-    o->is_nic = n->graph->node[o->from].kind == GW_NODE_HOST;
+    o->is_nic = n->graph->node[o->from].kind == GW_NODE_HOST && !n->graph->node[o->from].transit;
     n->link_rate_bps[id] = d->rate_bps;
     net_port_timer_init(o);
 }

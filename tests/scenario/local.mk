@@ -1,2 +1,4 @@
 # Scenarios tests/scenario/*.yaml are found by themselves; files that they read go into EXTRA_DIST.
 check_scripts += tests/scenario/examples
+check_scripts += tests/scenario/closed_forms.sh tests/scenario/same.sh tests/scenario/cases.sh
+EXTRA_DIST += tests/scenario/lib.sh tests/a6.awk

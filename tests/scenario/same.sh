@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# same - what must not depend on anything: digests, and ports by arithmetic against queued ports
+set -uo pipefail
+. "$GW_SRCDIR/tests/scenario/lib.sh"
+
+cat >lossy.yaml <<'YAML'
+schema: 1
+name: lossy
+seed: 3
+topology: {kind: two-site, hosts: 3, nic: {rate: 10gbit, delay: 1us}, wan: {rate: 1gbit, delay: 2ms, loss: 0.1%}}
+transport: {kind: tcp, cc: cubic, streams: 2}
+jobs:
+  - {name: train, traffic: data-parallel, model: resnet18, ranks: all, collective: ring, iterations: 2, jitter: 5%}
+  - {name: probe, traffic: frames, from: a0, to: b0, arrivals: poisson, size: 400, interval: 1ms, count: 500}
+until: 800ms
+YAML
+run one lossy.yaml
+run two lossy.yaml
+digest=$("$gw" digest one)
+same "the same study twice" "$("$gw" digest two)" "$digest"
+run reversed lossy.yaml --reverse-plugins
+same "plugins registered in reverse" "$("$gw" digest reversed)" "$digest"
+run real lossy.yaml --clock real
+same "real clock against virtual" "$("$gw" digest real)" "$digest"
+run other lossy.yaml --seed 4
+[[ $("$gw" digest other) != "$digest" ]]
+same "another seed differs" $? 0
+
+# A capture makes its port run queued; what happens on the link must not change. Frames at irregular
+# times through a short FIFO, twice.
+cat >fifo.yaml <<'YAML'
+schema: 1
+name: fifo
+topology: {graph: {nodes: [a, s, b], hosts: [a, b], links: [{name: in, ends: [a, s], rate: 0, delay: 3us}, {name: out, ends: [s, b], rate: 30mbit, delay: 1ms}]}}
+qdisc: [{dev: "out:s", kind: KIND, limit: LIMIT}]
+transport: {kind: ideal}
+jobs:
+  - {name: p, traffic: frames, from: a, to: b, arrivals: poisson, generators: [
+      {flow: 0, size: 1514, interval: 700us, start: 0s, count: 4000},
+      {flow: 1, size: 60, interval: 100us, start: 1ms, count: 20000, burst: 3},
+      {flow: 2, size: 900, interval: 1100us, start: 2ms, count: 2000}]}
+log: [{dev: "out:s", kind: packets}]
+YAML
+for q in pfifo:7 pfifo:1 bfifo:4000; do
+    sed "s/KIND/${q%:*}/; s/LIMIT/${q#*:}/" fifo.yaml >f.yaml
+    rm -rf a b
+    run a f.yaml
+    run b f.yaml --pcap out:s
+    same "$q by arithmetic and queued" "$(cksum <a/packets-out-s.csv)" "$(cksum <b/packets-out-s.csv)"
+    within "$q drops something" "$(json a.json packets dropped)" 1 25000
+done
+finish
