@@ -17,5 +17,5 @@ builtin_plugins      += gw_topology_graph
 libgwplug_la_SOURCES += topologies/topo_file.c
 builtin_plugins      += gw_topology_file
 
-dist_graphs_DATA += topologies/data/abilene.gml topologies/data/geant2012.graphml \
-	topologies/data/nsfnet.gml topologies/data/README.md
+dist_graphs_DATA += topologies/graphs/abilene.gml topologies/graphs/geant2012.graphml \
+	topologies/graphs/nsfnet.gml topologies/graphs/README.md

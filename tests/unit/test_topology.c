@@ -596,7 +596,7 @@ static void installed_graphs(void)
         struct built b;
 
         snprintf(yaml, sizeof yaml, "{file: %s}", row[i].file);
-        if (!build(&b, yaml, GW_TEST_SRCDIR "/topologies/data")) {
+        if (!build(&b, yaml, GW_TEST_SRCDIR "/topologies/graphs")) {
             CHECK_ROW(false, "%s: %s", row[i].file, b.err.text);
         } else {
             CHECK_ROW(b.topo.graph->node_count == row[i].nodes &&
