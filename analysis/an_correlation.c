@@ -87,12 +87,15 @@ static const struct gw_iteration_time *time_of(struct gather *g, uint32_t job, u
 /* Puts the points of one iteration, all of whose flows have been seen. */
 static bool flows_close(struct gather *g, struct flows *f)
 {
-    const struct gw_iteration_time *x = time_of(g, f->job, f->iteration);
+    const struct gw_iteration_time *x;
     struct job_pairs *j;
     double time_s;
     bool ok;
 
-    if (!x || !x->whole || !f->fct_s.n)
+    if (!f->fct_s.n)                     /* nothing seen yet: the walk over times stays put */
+        return true;
+    x = time_of(g, f->job, f->iteration);
+    if (!x || !x->whole)
         return true;
     j = job_at(g, f->job);
     time_s = gw_ps_to_s(x->time_ps);
