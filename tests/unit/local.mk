@@ -19,3 +19,5 @@ unit_SOURCES += tests/unit/test_record.c
 unit_suites  += suite_record
 unit_SOURCES += tests/unit/test_table.c tests/unit/test_expect.c
 unit_suites  += suite_table suite_expect
+unit_SOURCES += tests/unit/test_seqset.c
+unit_suites  += suite_seqset
