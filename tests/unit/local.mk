@@ -21,3 +21,5 @@ unit_SOURCES += tests/unit/test_table.c tests/unit/test_expect.c
 unit_suites  += suite_table suite_expect
 unit_SOURCES += tests/unit/test_seqset.c
 unit_suites  += suite_seqset
+unit_SOURCES += tests/unit/test_analysis.c
+unit_suites  += suite_analysis
