@@ -5,3 +5,4 @@ libgwcore_la_SOURCES += emu/core/param.c emu/core/rng.c emu/core/text.h
 libgwcore_la_SOURCES += emu/core/expect.c emu/core/record_lookup.c emu/core/analyze.c
 libgwcore_la_SOURCES += emu/core/registry.c emu/core/doc.c
 libgwcore_la_SOURCES += emu/core/engine.c
+EXTRA_DIST += emu/core/schema.md

@@ -6,7 +6,7 @@
 
 #define GW_RECORD_FILE   "records.sqlite"
 #define GW_RECORD_SCHEMA 1           /* PRAGMA user_version                                    */
-#define GW_RECORD_MAGIC  1735874386  /* PRAGMA application_id: "gwSR"                          */
+#define GW_RECORD_MAGIC  1735873362  /* PRAGMA application_id: "gwSR"                          */
 
 /*
  * Keys of one column are SQLite row ids; keys of several are clustered (WITHOUT ROWID), so that the

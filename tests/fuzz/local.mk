@@ -7,3 +7,4 @@ fuzz_targets  += fuzz_filter
 fuzz_targets  += fuzz_topo_file
 fuzz_targets  += fuzz_doc fuzz_param
 fuzz_targets  += fuzz_layers
+fuzz_targets  += fuzz_expect
