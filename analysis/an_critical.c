@@ -175,7 +175,8 @@ static enum gw_status flows_read(struct critical *c, struct gw_error *err)
         return gw_fail(err, GW_NOMEM, "analysis critical: out of memory");
     for (size_t i = 0; i < c->hops; i++)
         sorted[i] = &c->hop[i];
-    qsort(sorted, c->hops, sizeof *sorted, by_message);
+    if (c->hops)
+        qsort(sorted, c->hops, sizeof *sorted, by_message);
     code = c->hops ? flows_scan(c, sorted, err) : GW_OK;
     free(sorted);
     for (size_t i = 0; code == GW_OK && i < c->hops; i++) {
@@ -323,7 +324,8 @@ static struct group *group_hops(struct critical *c, int (*order)(const void *, c
     *count = 0;
     if (!g)
         return NULL;
-    qsort(c->hop, c->hops, sizeof *c->hop, order);
+    if (c->hops)
+        qsort(c->hop, c->hops, sizeof *c->hop, order);
     for (size_t i = 0; i < c->hops; i++) {
         const struct hop *h = &c->hop[i];
 
@@ -337,7 +339,8 @@ static struct group *group_hops(struct critical *c, int (*order)(const void *, c
         now->t.chain++;
         now->t.message_ps += h->end_ps - h->post_ps;
     }
-    qsort(g, *count, sizeof *g, by_weight);
+    if (*count)
+        qsort(g, *count, sizeof *g, by_weight);
     return g;
 }
 

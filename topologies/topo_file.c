@@ -30,6 +30,7 @@
  * hyperedge elements and ports. igraph keeps handlers per process: they are set and restored
  * around the one call, and two threads must not read graphs at once.
  */
+#include <gradwire/alg/datafile.h>
 #include <gradwire/gradwire.h>
 
 #include <igraph/igraph.h>
@@ -1229,7 +1230,8 @@ static enum gw_status file_build(struct gw_topology *t, struct gw_error *err)
     char *text;
     FILE *f;
 
-    f = t->host->open_data(t->host, t->study_dir, "graphs", c->file, path, sizeof path, err);
+    f = gw_open_option(t->host, t->value, "file", t->study_dir, "graphs", c->file, path, sizeof path,
+                       err);
     if (!f)
         return err && err->code != GW_OK ? err->code : GW_IO;
     text = read_all(t->host, f, path, &len, err);

@@ -13,9 +13,9 @@
 #endif
 
 #include <math.h>
+#include <sqlite3.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <unistd.h>
 #include <sys/utsname.h>
 
 #include "emu/cli/study.h"
@@ -34,8 +34,8 @@
 struct study_capture {
     struct study_capture *next;
     uint32_t    dev;               /* directed link                                            */
-    const char *filter;
-    uint64_t    snap;
+    char       *filter;            /* node names replaced by addresses                         */
+    uint64_t    snap, count;
     char        where[256];
     struct gw_capture *open;
 };
@@ -593,7 +593,7 @@ static void read_jobs(struct gw_study *s, struct gw_value *v, struct gw_error *e
 
 struct capture_conf {
     const char *dev, *filter;
-    uint64_t    snap;
+    uint64_t    snap, count;
 };
 
 static const struct gw_param capture_rows[] = {
@@ -603,10 +603,47 @@ static const struct gw_param capture_rows[] = {
       "pcap filter." },
     { "snap", GW_P_BYTES, offsetof(struct capture_conf, snap), "0", NULL, "262144",
       "Bytes kept of a packet; 0: all." },
+    { "count", GW_P_U64, offsetof(struct capture_conf, count), "0", NULL, NULL,
+      "The file ends behind this many packets; 0: no end." },
 };
 
+/* Node names behind host, src and dst become the addresses that the packets carry. */
+static char *filter_addresses(const struct gw_study *s, const char *filter)
+{
+    static const char *const before[] = { "host", "src", "dst", "or", "and", "not", "||", "&&" };
+    size_t room = strlen(filter) * 16 + 64, at = 0;
+    char *out = malloc(room), last[64] = "";
+
+    while (out && *filter) {
+        size_t n = strcspn(filter, " \t()"), k = 0;
+        uint32_t v = GW_NONE;
+        char word[256];
+
+        if (!n) {
+            out[at++] = *filter++;
+            continue;
+        }
+        snprintf(word, sizeof word, "%.*s", (int)(n < 255 ? n : 255), filter);
+        while (k < GW_ARRAY_LEN(before) && strcmp(last, before[k]))
+            k++;
+        if (k < GW_ARRAY_LEN(before) && strcmp(word, "host") && strcmp(word, "port"))
+            v = gw_graph_find_node(s->topo.graph, word);
+        if (v != GW_NONE)
+            at += (size_t)snprintf(out + at, room - at, "10.%u.%u.%u", (v + 1) >> 16 & 255,
+                                   (v + 1) >> 8 & 255, (v + 1) & 255);
+        else
+            at += (size_t)snprintf(out + at, room - at, "%.*s", (int)n, filter);
+        snprintf(last, sizeof last, "%.*s", (int)sizeof last - 1, word);
+        filter += n;
+    }
+    if (out)
+        out[at] = 0;
+    return out;
+}
+
 static enum gw_status add_capture(struct gw_study *s, const char *dev, const char *filter,
-                                  uint64_t snap, const char *where, struct gw_error *err)
+                                  uint64_t snap, uint64_t count, const char *where,
+                                  struct gw_error *err)
 {
     uint32_t link = gw_graph_find_link(s->topo.graph, dev), first, last;
 
@@ -630,8 +667,9 @@ static enum gw_status add_capture(struct gw_study *s, const char *dev, const cha
                                "enough", where, dev);
             }
         c->dev = d;
-        c->filter = filter && *filter ? filter : NULL;
+        c->filter = filter && *filter ? filter_addresses(s, filter) : NULL;
         c->snap = snap;
+        c->count = count;
         snprintf(c->where, sizeof c->where, "%s", where);
         c->next = s->captures;
         s->captures = c;
@@ -652,7 +690,7 @@ static void read_captures(struct gw_study *s, struct gw_value *v, struct gw_erro
         if (want_kind(e, GW_V_MAP, "an entry of capture", err) == GW_OK &&
             gw_params_read(capture_rows, GW_ARRAY_LEN(capture_rows), &c, e, NULL, "capture", NULL,
                            err) == GW_OK)
-            add_capture(s, c.dev, c.filter, c.snap, where, err);
+            add_capture(s, c.dev, c.filter, c.snap, c.count, where, err);
         settle(s, err);
     }
 }
@@ -665,7 +703,7 @@ static void pcap_options(struct gw_study *s, const char *const *pcap, struct gw_
         if (comma)
             *comma = 0;
         if (dev)
-            add_capture(s, dev, comma ? strchr(*pcap, ',') + 1 : NULL, 0, "--pcap", err);
+            add_capture(s, dev, comma ? strchr(*pcap, ',') + 1 : NULL, 0, 0, "--pcap", err);
         free(dev);
         settle(s, err);
     }
@@ -892,6 +930,7 @@ void gw_study_free(struct gw_study *s)
         s->captures = c->next;
         if (c->open)
             gw_capture_close(c->open, NULL, &(struct gw_error){ 0 });
+        free(c->filter);
         free(c);
     }
     rt_free(s->rt);
@@ -945,7 +984,7 @@ static enum gw_status open_outputs(struct gw_study *s, const char *dir, struct g
     for (struct study_capture *c = s->captures; c; c = c->next) {
         struct gw_capture_conf cc = {
             .path = file_of(s, dir, "", c->dev, ".pcap", path, sizeof path),
-            .filter = c->filter, .snap_bytes = (uint32_t)c->snap,
+            .filter = c->filter, .snap_bytes = (uint32_t)c->snap, .max_packets = c->count,
         };
 
         c->open = gw_capture_open(&cc, c->where, err);
@@ -966,13 +1005,97 @@ static enum gw_status open_outputs(struct gw_study *s, const char *dir, struct g
     return GW_OK;
 }
 
+/*
+ * Defaults of @rows that the map @v lacks are written into it, so that the saved study says all that
+ * was in force. Rows "a.b" go into the map under a; where that key is a scalar (fuse: off) they do
+ * not apply.
+ */
+static void add_defaults(struct gw_doc *d, struct gw_value *v, const struct gw_param *rows,
+                         uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const char *dot = strchr(rows[i].name, '.');
+        struct gw_value *map = v, *at;
+        char key[64];
+        bool nested = false;
+
+        if (!rows[i].def || !*rows[i].def)
+            continue;
+        snprintf(key, sizeof key, "%.*s", (int)strcspn(rows[i].name, "."), rows[i].name);
+        for (uint32_t k = 0; !dot && k < count; k++)
+            nested = nested || (!strncmp(rows[k].name, key, strlen(key)) &&
+                                rows[k].name[strlen(key)] == '.');
+        at = gw_value_get(v, key);
+        if (nested || (!dot && at) || (dot && at && at->kind != GW_V_MAP))
+            continue;
+        if (dot) {
+            map = at ? at : gw_doc_scalar(d, v, key, NULL);
+            if (!map || gw_value_get(map, dot + 1))
+                continue;
+        }
+        gw_doc_scalar(d, map, dot ? dot + 1 : rows[i].name, rows[i].def);
+    }
+}
+
+static void plugin_defaults(struct gw_study *s, struct gw_value *v, enum gw_kind kind,
+                            const char *name)
+{
+    const struct gw_entry *e = gw_registry_find(s->registry, kind, name, NULL,
+                                                &(struct gw_error){ 0 });
+
+    if (e && v && v->kind == GW_V_MAP)
+        add_defaults(s->doc, v, e->plugin->params, e->plugin->param_count);
+}
+
+static void transport_defaults(struct gw_study *s, struct gw_value *v)
+{
+    const struct gw_value *kind = gw_value_get(v, "kind"), *cc;
+
+    if (!v || v->kind != GW_V_MAP)
+        return;
+    if (!kind)
+        kind = gw_doc_scalar(s->doc, v, "kind", "tcp");
+    plugin_defaults(s, v, GW_KIND_TRANSPORT, kind ? kind->text : "tcp");
+    cc = gw_value_get(v, "cc");
+    if (cc && cc->text)
+        plugin_defaults(s, v, GW_KIND_CC, cc->text);
+}
+
+static void effective(struct gw_study *s)
+{
+    struct gw_value *t = gw_value_get(s->root, "topology"), *j = gw_value_get(s->root, "jobs");
+    struct gw_value *v;
+    char text[32];
+
+    snprintf(text, sizeof text, "%llu", (unsigned long long)s->conf.seed);
+    gw_doc_scalar(s->doc, s->root, "seed", text);
+    add_defaults(s->doc, s->root, top_rows, GW_ARRAY_LEN(top_rows));
+    if (s->topo.plugin && t->kind == GW_V_MAP)
+        add_defaults(s->doc, t, s->topo.plugin->params, s->topo.plugin->param_count);
+    v = gw_value_get(s->root, "transport");
+    if (!v)
+        v = gw_doc_scalar(s->doc, s->root, "transport", NULL);
+    transport_defaults(s, v);
+    for (v = j ? j->child : NULL; v; v = v->next) {
+        const struct gw_value *traffic = gw_value_get(v, "traffic");
+
+        if (!traffic || !traffic->text)
+            continue;
+        add_defaults(s->doc, v, job_rows, GW_ARRAY_LEN(job_rows));
+        plugin_defaults(s, v, GW_KIND_TRAFFIC, traffic->text);
+        transport_defaults(s, gw_value_get(v, "transport"));
+    }
+}
+
 static enum gw_status save_effective(struct gw_study *s, const char *dir, struct gw_sink *sink,
                                      struct gw_error *err)
 {
-    char *text = gw_doc_dump(s->root), path[4096], hex[65], seed[32];
+    char *text, path[4096], hex[65], seed[32];
     struct utsname u;
     FILE *f;
 
+    effective(s);
+    text = gw_doc_dump(s->root);
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)s->conf.seed);
     snprintf(path, sizeof path, "%s/study.yaml", dir);
     f = text ? fopen(path, "wx") : NULL;
@@ -988,7 +1111,7 @@ static enum gw_status save_effective(struct gw_study *s, const char *dir, struct
     sink->ops->meta(sink, "time_base", "simulated picoseconds since the start of the study; "
                     "captures count from 1970-01-01 00:00:00", false);
     if (gw_file_digest(s->path, hex, &(struct gw_error){ 0 }) == GW_OK)
-        sink->ops->meta(sink, "study_sha256", hex, false);
+        sink->ops->meta(sink, "study_sha256", hex, true);
     if (!uname(&u)) {
         sink->ops->meta(sink, "system", u.sysname, true);
         sink->ops->meta(sink, "release", u.release, true);
@@ -1032,7 +1155,7 @@ static enum gw_status play(struct gw_study *s, gw_progress_fn fn, void *ctx, boo
 
     *stopped = false;
     while (more && !*stopped) {
-        uint64_t chunk = s->clock ? 10000 : PROGRESS_EVENTS;
+        uint64_t chunk = s->clock ? 100 : PROGRESS_EVENTS;
 
         if (gw_engine_run(s->net->engine, until, chunk, &more, err) != GW_OK)
             return err->code;
@@ -1144,6 +1267,20 @@ static enum gw_status close_captures(struct gw_study *s, struct gw_error *err)
     return err->code;
 }
 
+/* Completion times come out of the record: it alone knows them all. */
+static void flow_times(const char *dir, struct gw_study_result *r)
+{
+    bool complete;
+    struct sqlite3 *db = gw_record_open(dir, &complete, &(struct gw_error){ 0 });
+
+    r->flows.fct_p50_s = r->flows.fct_p99_s = NAN;
+    if (!db)
+        return;
+    gw_record_lookup(db, "flows.fct_p50_s", &r->flows.fct_p50_s);
+    gw_record_lookup(db, "flows.fct_p99_s", &r->flows.fct_p99_s);
+    sqlite3_close(db);
+}
+
 enum gw_status gw_study_run(struct gw_study *s, const char *dir, gw_progress_fn progress,
                             void *ctx, struct gw_study_result *res, struct gw_error *err)
 {
@@ -1187,9 +1324,10 @@ out:
     close_captures(s, &late);
     complete = err->code == GW_OK && late.code == GW_OK && !stopped;
     sink->ops->finish(sink, complete, &late);
-    if (err->code == GW_OK && late.code != GW_OK)
-        *err = late;
+    if (late.code != GW_OK && (err->code == GW_OK || err->code == GW_IO))
+        *err = late;                                /* the sink knows which file and why       */
     s->net->sink = NULL;
+    flow_times(dir, res);
     return err->code;
 }
 

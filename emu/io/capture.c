@@ -51,7 +51,7 @@ struct gw_capture {
     struct bpf_program prog;
     bool           filtered;
     uint32_t       snap_bytes;
-    uint64_t       epoch_s, last_ns, packets;
+    uint64_t       epoch_s, last_ns, packets, max_packets;
     int            write_errno;  /* of the first write failure                                 */
     uint8_t       *buf;          /* headers, then zeros up to the longest packet               */
 };
@@ -167,6 +167,7 @@ struct gw_capture *gw_capture_open(const struct gw_capture_conf *conf, const cha
         return NULL;
     }
     c->snap_bytes = conf->snap_bytes ? conf->snap_bytes : SNAP_MAX;
+    c->max_packets = conf->max_packets ? conf->max_packets : UINT64_MAX;
     c->epoch_s = conf->epoch_s;
     if (capture_prepare(c, conf, where, err) != GW_OK || capture_create(c, err) != GW_OK) {
         capture_free(c);
@@ -357,7 +358,7 @@ void gw_capture_packet(struct gw_capture *c, const struct gw_pkt *p,
     struct gw_flow_addr made;
     uint32_t len;
 
-    if (c->write_errno)
+    if (c->write_errno || c->packets >= c->max_packets)
         return;
     if (!addr) {
         addr_of_nodes(p, &made);

@@ -17,6 +17,7 @@ struct gw_capture_conf {
     const char *filter;          /* NULL: all                                                  */
     uint32_t    snap_bytes;      /* 0: 262144                                                  */
     uint64_t    epoch_s;         /* time base added to simulated time, default 0               */
+    uint64_t    max_packets;     /* 0: no end; else the file ends behind that many             */
 };
 
 /* @where ("file:line:col" or "--pcap") goes in front of sentences about the filter. Host names in

@@ -21,6 +21,7 @@
  */
 #include <stdlib.h>
 
+#include <gradwire/alg/datafile.h>
 #include <gradwire/alg/collective.h>
 #include <gradwire/alg/layertable.h>
 #include <gradwire/alg/program.h>
@@ -118,8 +119,8 @@ static enum gw_status dp_read_model(struct gw_job *job, struct gw_error *err)
     size_t   room   = 0;
     uint32_t no     = 0;
     bool     header = false;
-    FILE    *f = job->host->open_data(job->host, job->study_dir, "models", conf->model, path,
-                                      sizeof path, err);
+    FILE    *f = gw_open_option(job->host, job->value, "model", job->study_dir, "models",
+                                conf->model, path, sizeof path, err);
 
     if (!f)
         return err && err->code != GW_OK ? err->code : GW_IO;

@@ -11,6 +11,7 @@
  */
 #include <stdlib.h>
 
+#include <gradwire/alg/datafile.h>
 #include <gradwire/alg/layertable.h>
 #include <gradwire/alg/program.h>
 
@@ -203,8 +204,8 @@ static enum gw_status flows_file(struct gw_job *job, const char *name, struct gw
     enum gw_status st = GW_OK;
     char   path[4096], *line = NULL;
     size_t room = 0;
-    FILE  *f = job->host->open_data(job->host, job->study_dir, "models", name, path, sizeof path,
-                                    err);
+    FILE  *f = gw_open_option(job->host, job->value, "file", job->study_dir, "models", name, path,
+                              sizeof path, err);
 
     if (!f)
         return err && err->code != GW_OK ? err->code : GW_IO;

@@ -8,6 +8,7 @@
 #ifndef GRADWIRE_ALG_REDUCECOST_H
 #define GRADWIRE_ALG_REDUCECOST_H
 
+#include <gradwire/alg/datafile.h>
 #include <gradwire/alg/layertable.h>
 #include <gradwire/plugin.h>
 
@@ -84,7 +85,8 @@ static inline enum gw_status gw_reduce_cost_read(struct gw_job *job, const char 
         c->table = (struct gw_cost_table){ a6, GW_ARRAY_LEN(a6) };
         return GW_OK;
     }
-    f = job->host->open_data(job->host, job->study_dir, "models", name, path, sizeof path, err);
+    f = gw_open_option(job->host, job->value, "reduce_cost", job->study_dir, "models", name, path,
+                       sizeof path, err);
     if (!f)
         return err && err->code != GW_OK ? err->code : GW_IO;
     while (st == GW_OK && getline(&line, &room, f) >= 0) {
