@@ -14,6 +14,11 @@
  * The file is locked for the run (a reader cannot make a commit fail). Until finish(complete) the
  * run table says complete = no.
  *
+ * Flows are most of the rows of a large run. They are gathered in an array, sorted by number (they
+ * come in the order of their ends), and read from there by one INSERT ... SELECT through a virtual
+ * table: that takes 0.66 us a row where a statement executed for each took 1.06, and fills the
+ * pages of the tree.
+ *
  * Volume: with `all` every flow and message is a row; with `sample` one message in 100, by a hash
  * of its id, with its flows; with `summary` none. In all three a summary for each job is kept in
  * constant memory: counts, and two quantile sketches (completion time, and slowdown in millionths).
@@ -33,6 +38,7 @@
 #include <unistd.h>
 
 #define COMMIT_ROWS   50000u
+#define FLOW_ROWS     16384u                    /* flows gathered before they are written      */
 #define SAMPLE_ONE_IN 100u
 #define SUB_BITS      6u
 #define SUB_COUNT     (1u << SUB_BITS)          /* buckets an octave                            */
@@ -49,7 +55,7 @@ enum statement {
 static const struct {
     const char *verb;
     const char *table;
-    int         columns;
+    int         columns;                        /* parameters; 0: rows come from gw_flows      */
 } statements[ST_COUNT] = {
     [ST_RUN]         = { "INSERT OR REPLACE", "run", 2 },
     [ST_HOST]        = { "INSERT OR REPLACE", "host", 2 },
@@ -60,7 +66,7 @@ static const struct {
     [ST_LINK_SAMPLE] = { "INSERT", "link_sample", 7 },
     [ST_JOB]         = { "INSERT", "job", 5 },
     [ST_RANK]        = { "INSERT", "rank", 3 },
-    [ST_FLOW]        = { "INSERT", "flow", 19 },
+    [ST_FLOW]        = { "INSERT", "flow", 0 },
     [ST_PATH]        = { "INSERT", "path", 3 },
     [ST_MESSAGE]     = { "INSERT", "message", 16 },
     [ST_COLLECTIVE]  = { "INSERT", "collective", 9 },
@@ -90,6 +96,8 @@ struct sqlite_sink {
     char           *path;
     struct gw_record_conf conf;
     uint32_t        rows;           /* since the last commit                                   */
+    struct gw_rec_flow *flow;       /* FLOW_ROWS, gathered                                     */
+    uint32_t        flows;
     struct summary *summary;        /* by job                                                  */
     uint32_t        summaries;
     struct gw_error first;          /* the first failure, told again by finish()               */
@@ -371,10 +379,191 @@ static enum gw_status summary_flow(struct sqlite_sink *k, const struct gw_rec_fl
     return GW_OK;
 }
 
+/* ---- gathered flows, as a virtual table --------------------------------------------------- */
+
+struct flow_table {
+    sqlite3_vtab base;
+    struct sqlite_sink *sink;
+};
+
+struct flow_cursor {
+    sqlite3_vtab_cursor base;
+    uint32_t at;                    /* in sink->flow                                           */
+};
+
+static int flows_connect(sqlite3 *db, void *sink, int argc, const char *const *argv,
+                         sqlite3_vtab **table, char **err)
+{
+    struct flow_table *t;
+    int rc = sqlite3_declare_vtab(db, "CREATE TABLE x(flow, conn, message, job, iteration,"
+                                  " collective, src_rank, dst_rank, src_node, dst_node, bytes,"
+                                  " delivered_bytes, start_ps, end_ps, ideal_ps, retrans_bytes,"
+                                  " retrans_pkts, dropped_pkts, timeouts)");
+
+    (void)argc;
+    (void)argv;
+    (void)err;
+    if (rc != SQLITE_OK)
+        return rc;
+    t = calloc(1, sizeof *t);
+    if (!t)
+        return SQLITE_NOMEM;
+    t->sink = sink;
+    *table = &t->base;
+    return SQLITE_OK;
+}
+
+static int flows_disconnect(sqlite3_vtab *table)
+{
+    free(table);
+    return SQLITE_OK;
+}
+
+static int flows_best_index(sqlite3_vtab *table, sqlite3_index_info *info)
+{
+    (void)table;
+    info->estimatedCost = FLOW_ROWS;
+    return SQLITE_OK;
+}
+
+static int flows_open(sqlite3_vtab *table, sqlite3_vtab_cursor **cursor)
+{
+    struct flow_cursor *c = calloc(1, sizeof *c);
+
+    (void)table;
+    *cursor = c ? &c->base : NULL;
+    return c ? SQLITE_OK : SQLITE_NOMEM;
+}
+
+static int flows_close(sqlite3_vtab_cursor *cursor)
+{
+    free(cursor);
+    return SQLITE_OK;
+}
+
+static int flows_filter(sqlite3_vtab_cursor *cursor, int number, const char *text, int argc,
+                        sqlite3_value **argv)
+{
+    (void)number;
+    (void)text;
+    (void)argc;
+    (void)argv;
+    ((struct flow_cursor *)cursor)->at = 0;
+    return SQLITE_OK;
+}
+
+static int flows_next(sqlite3_vtab_cursor *cursor)
+{
+    ((struct flow_cursor *)cursor)->at++;
+    return SQLITE_OK;
+}
+
+static int flows_eof(sqlite3_vtab_cursor *cursor)
+{
+    return ((struct flow_cursor *)cursor)->at >= ((struct flow_table *)cursor->pVtab)->sink->flows;
+}
+
+static int flows_rowid(sqlite3_vtab_cursor *cursor, sqlite3_int64 *rowid)
+{
+    *rowid = ((struct flow_cursor *)cursor)->at;
+    return SQLITE_OK;
+}
+
+/* @none stands for NULL; a column that gets no result is NULL. */
+static void give(sqlite3_context *out, uint64_t v, uint64_t none)
+{
+    if (v != none)
+        sqlite3_result_int64(out, (sqlite3_int64)v);
+}
+
+static int flows_column(sqlite3_vtab_cursor *cursor, sqlite3_context *out, int column)
+{
+    const struct sqlite_sink *k = ((struct flow_table *)cursor->pVtab)->sink;
+    const struct gw_rec_flow *r = &k->flow[((struct flow_cursor *)cursor)->at];
+
+    switch (column) {
+    case 0: sqlite3_result_int64(out, (sqlite3_int64)r->flow); break;
+    case 1: give(out, r->conn, GW_NONE); break;
+    case 2: give(out, r->message, 0); break;
+    case 3: give(out, r->job, GW_NONE); break;
+    case 4: give(out, r->iteration, GW_NONE); break;
+    case 5: give(out, r->collective, 0); break;
+    case 6: give(out, r->src_rank, GW_NONE); break;
+    case 7: give(out, r->dst_rank, GW_NONE); break;
+    case 8: give(out, r->src_node, GW_NONE); break;
+    case 9: give(out, r->dst_node, GW_NONE); break;
+    case 10: sqlite3_result_int64(out, (sqlite3_int64)r->bytes); break;
+    case 11: sqlite3_result_int64(out, (sqlite3_int64)r->delivered_bytes); break;
+    case 12: give(out, r->start_ps, GW_NEVER); break;
+    case 13: give(out, r->end_ps, GW_NEVER); break;
+    case 14: give(out, r->ideal_ps, GW_NEVER); break;
+    case 15: sqlite3_result_int64(out, (sqlite3_int64)r->retrans_bytes); break;
+    case 16: sqlite3_result_int64(out, (sqlite3_int64)r->retrans_pkts); break;
+    case 17: sqlite3_result_int64(out, (sqlite3_int64)r->dropped_pkts); break;
+    case 18: sqlite3_result_int64(out, (sqlite3_int64)r->timeouts); break;
+    }
+    return SQLITE_OK;
+}
+
+static const sqlite3_module flows_module = {
+    .xConnect = flows_connect, .xBestIndex = flows_best_index, .xDisconnect = flows_disconnect,
+    .xOpen = flows_open, .xClose = flows_close, .xFilter = flows_filter, .xNext = flows_next,
+    .xEof = flows_eof, .xColumn = flows_column, .xRowid = flows_rowid,
+};
+
+static int by_flow(const void *a, const void *b)
+{
+    const struct gw_rec_flow *x = a, *y = b;
+
+    return (x->flow > y->flow) - (x->flow < y->flow);
+}
+
+static enum gw_status flows_write(struct sqlite_sink *k)
+{
+    sqlite3_stmt *st = k->st[ST_FLOW];
+    uint32_t i = 1;
+    int rc;
+
+    while (i < k->flows && k->flow[i - 1].flow < k->flow[i].flow)
+        i++;
+    if (i < k->flows)
+        qsort(k->flow, k->flows, sizeof *k->flow, by_flow);
+    errno = 0;
+    rc = k->flows ? sqlite3_step(st) : SQLITE_DONE;
+    if (rc != SQLITE_DONE)
+        sink_fail(k, rc);
+    sqlite3_reset(st);
+    k->flows = 0;
+    return k->first.code;
+}
+
+static bool too_big(uint64_t v)
+{
+    return v > INT64_MAX;
+}
+
+static bool too_late(uint64_t v)
+{
+    return v != GW_NEVER && v > INT64_MAX;
+}
+
+static enum gw_status flows_add(struct sqlite_sink *k, const struct gw_rec_flow *r)
+{
+    if (too_big(r->flow | r->message | r->bytes | r->delivered_bytes | r->retrans_bytes |
+                r->retrans_pkts | r->dropped_pkts | r->timeouts) ||
+        too_late(r->start_ps) || too_late(r->end_ps) || too_late(r->ideal_ps))
+        return gw_fail(&k->first, GW_RANGE, "%s: a value for table flow is above 2^63 - 1, the "
+                       "most that a record can hold", k->path);
+    k->flow[k->flows++] = *r;
+    return k->flows < FLOW_ROWS ? GW_OK : flows_write(k);
+}
+
 /* ---- commits ------------------------------------------------------------------------------ */
 
 static enum gw_status sink_commit(struct sqlite_sink *k)
 {
+    if (flows_write(k) != GW_OK)
+        return k->first.code;
     for (uint32_t j = 0; j < k->summaries; j++)
         if (summary_write(k, j) != GW_OK)
             return k->first.code;
@@ -382,7 +571,7 @@ static enum gw_status sink_commit(struct sqlite_sink *k)
     return sink_exec(k, "COMMIT");
 }
 
-/* Counts a row and commits when it is time to; @w may be NULL for rows that are only summed. */
+/* Counts a row and commits when it is time to; @w may be NULL for flows, gathered or summed. */
 static enum gw_status row_end(struct sqlite_sink *k, struct row *w)
 {
     if (w && row_step(w) != GW_OK)
@@ -532,34 +721,14 @@ static bool kept(const struct sqlite_sink *k, uint64_t message)
 static enum gw_status sqlite_flow(struct gw_sink *s, const struct gw_rec_flow *r)
 {
     struct sqlite_sink *k = sink_of(s);
-    struct row w = row_begin(k, ST_FLOW);
 
     if (k->first.code)
         return k->first.code;
     if (r->job != GW_NONE && summary_flow(k, r) != GW_OK)
         return k->first.code;
-    if (!kept(k, r->message))
-        return row_end(k, NULL);
-    put_u64(&w, r->flow);
-    put_index(&w, r->conn);
-    put_key(&w, r->message);
-    put_index(&w, r->job);
-    put_index(&w, r->iteration);
-    put_key(&w, r->collective);
-    put_index(&w, r->src_rank);
-    put_index(&w, r->dst_rank);
-    put_index(&w, r->src_node);
-    put_index(&w, r->dst_node);
-    put_u64(&w, r->bytes);
-    put_u64(&w, r->delivered_bytes);
-    put_time(&w, r->start_ps);
-    put_time(&w, r->end_ps);
-    put_time(&w, r->ideal_ps);
-    put_u64(&w, r->retrans_bytes);
-    put_u64(&w, r->retrans_pkts);
-    put_u64(&w, r->dropped_pkts);
-    put_u64(&w, r->timeouts);
-    return row_end(k, &w);
+    if (kept(k, r->message) && flows_add(k, r) != GW_OK)
+        return k->first.code;
+    return row_end(k, NULL);
 }
 
 static enum gw_status sqlite_path(struct gw_sink *s, const struct gw_rec_path *r)
@@ -682,6 +851,7 @@ static void sink_free(struct sqlite_sink *k)
         sketch_free(&k->summary[j].slowdown_ppm);
     }
     free(k->summary);
+    free(k->flow);
     free(k->path);
     free(k);
 }
@@ -727,12 +897,13 @@ static enum gw_status sink_prepare(struct sqlite_sink *k)
 {
     for (int i = 0; i < ST_COUNT; i++) {
         char sql[160];
-        int n = snprintf(sql, sizeof sql, "%s INTO %s VALUES(?", statements[i].verb,
+        int n = snprintf(sql, sizeof sql, "%s INTO %s", statements[i].verb,
                          statements[i].table), rc;
 
-        for (int c = 1; c < statements[i].columns; c++)
-            n += snprintf(sql + n, sizeof sql - (size_t)n, ",?");
-        snprintf(sql + n, sizeof sql - (size_t)n, ")");
+        for (int c = 0; c < statements[i].columns; c++)
+            n += snprintf(sql + n, sizeof sql - (size_t)n, c ? ",?" : " VALUES(?");
+        snprintf(sql + n, sizeof sql - (size_t)n,
+                 statements[i].columns ? ")" : " SELECT * FROM gw_flows");
         rc = sqlite3_prepare_v3(k->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &k->st[i], NULL);
         if (rc != SQLITE_OK)
             return sink_fail(k, rc);
@@ -806,7 +977,11 @@ struct gw_sink *gw_record_create(const char *path, const struct gw_record_conf *
         goto out_free;
     }
     sqlite3_extended_result_codes(k->db, 1);
-    if (sink_start(k) == GW_OK)
+    rc = sqlite3_create_module(k->db, "gw_flows", &flows_module, k);
+    k->flow = malloc(FLOW_ROWS * sizeof *k->flow);
+    if (rc != SQLITE_OK || !k->flow)
+        sink_fail(k, k->flow ? rc : SQLITE_NOMEM);
+    else if (sink_start(k) == GW_OK)
         return &k->sink;
     unlink(k->path);
 
