@@ -54,7 +54,7 @@ static inline void scratch_end(struct scratch *s, struct sqlite3 *db)
 
     CU_ASSERT(sqlite3_close(db) == SQLITE_OK);
     for (size_t i = 0; i < GW_ARRAY_LEN(files); i++) {
-        snprintf(path, sizeof path, "%s/%s", s->dir, files[i]);
+        snprintf(path, sizeof path, "%.63s/%s", s->dir, files[i]);
         unlink(path);
     }
     CHECK_ROW(rmdir(s->dir) == 0, "%s is not empty", s->dir);
