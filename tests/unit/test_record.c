@@ -238,10 +238,12 @@ static void test_still_running(void)
     child = fork();              /* locks of one process do not keep itself out */
     if (child == 0) {
         db = gw_record_open(s.dir, &complete, &err);
-        _exit(db ? 1 : strstr(err.text, "still writing") ? 0 : 2);
+        if (!db && strstr(err.text, "still writing"))
+            raise(SIGKILL);      /* "yes", with no leak check over the parent's memory */
+        _exit(1);
     }
     wait_for(child, &status);
-    CHECK_ROW(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %x", (unsigned)status);
+    CHECK_ROW(WIFSIGNALED(status), "status %x", (unsigned)status);
     write_flows(&s, 0, 10);
     scratch_end(&s, scratch_open(&s, true));
 }
