@@ -74,7 +74,8 @@ static struct gw_pkt tcp_pkt(uint32_t len_bytes, uint64_t seq, uint64_t options)
 
 static struct gw_capture *open_or_die(const char *filter, uint32_t snap_bytes, uint64_t epoch_s)
 {
-    struct gw_capture_conf conf = { path, filter, snap_bytes, epoch_s };
+    struct gw_capture_conf conf = { .path = path, .filter = filter,
+                                    .snap_bytes = snap_bytes, .epoch_s = epoch_s };
     struct gw_error err = { 0 };
     struct gw_capture *c = gw_capture_open(&conf, "--pcap", &err);
 
@@ -443,7 +444,7 @@ static void filters_are_refused(void)
 
     dir_open();
     for (size_t i = 0; i < GW_ARRAY_LEN(row); i++) {
-        struct gw_capture_conf conf = { path, row[i].filter, 0, 0 };
+        struct gw_capture_conf conf = { .path = path, .filter = row[i].filter };
         struct gw_error err = { 0 };
         struct gw_capture *c = gw_capture_open(&conf, "s.yaml:3:5", &err);
 
@@ -463,7 +464,7 @@ static void filters_are_refused(void)
 
 static void opening_fails(void)
 {
-    struct gw_capture_conf conf = { path, NULL, 0, 0 };
+    struct gw_capture_conf conf = { .path = path };
     struct gw_error err = { 0 };
     char text[8] = "";
     FILE *f;
