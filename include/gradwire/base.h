@@ -48,6 +48,7 @@ extern "C" {
     X(LATE,    "real time was missed by more than allowed")                 \
     X(PRIV,    "a privilege or kernel feature is missing")                  \
     X(CHECK,   "a check failed")                                            \
+    X(INCOMPLETE, "a command line ends too early")                          \
     X(BUG,     "an invariant of gradwire itself is broken")
 
 enum gw_status {

@@ -19,25 +19,28 @@ enum gw_pkt_flag {
     GW_PKT_FRAME   = 4,      /* a numbered test frame of `traffic: frames`; no transport       */
     GW_PKT_CORRUPT = 8,      /* a bit was flipped on the way; receivers discard it             */
     GW_PKT_RETRANS = 16,     /* a retransmission, for the books                                */
+    GW_PKT_COPY    = 32,     /* a duplicate that netem made: not duplicated again              */
 };
 
 struct gw_pkt {
     struct gw_pkt *next;           /* queue link, used by whoever holds the packet             */
     uint64_t       stamp_ps;       /* when it entered the queue; in flight: when it arrives    */
     uint32_t       len_bytes;      /* Ethernet frame without FCS                               */
-    uint32_t       orig_len_bytes; /* length before trimming, else 0                           */
-    uint32_t       flow;           /* flow index in the network                                */
+    uint32_t       sched_bytes;    /* length that disciplines count: len_bytes, or by `stab`;
+                                      set by the port before the tree sees the packet          */
+    uint32_t       flow;           /* flow index in the network; of a frame: the user's number */
     uint32_t       src, dst;       /* node indices of the two hosts                            */
-    uint32_t       hash;           /* entropy for ECMP; set by the host from the flow          */
+    uint32_t       hash;           /* entropy for ECMP and flow queues; from the flow          */
     uint32_t       in_port;        /* port it came in by, for buffer accounting and pauses     */
     uint32_t       ext;            /* extension index in its own slab, GW_NONE: none           */
+    uint32_t       priority;       /* skb->priority: 0..15, or a class id (major << 16 | minor)*/
+    uint32_t       tag;            /* training tags of the message: layer << 8 | class         */
+    uint16_t       orig_len_bytes; /* length before trimming, else 0                           */
     uint16_t       seg_bytes;      /* super-packet: payload bytes of a segment, else 0         */
-    uint16_t       seg_count;      /* super-packet: number of segments, else 0 or 1            */
+    uint8_t        seg_count;      /* super-packet: number of segments, else 0 or 1            */
     uint8_t        ecn;            /* enum gw_ecn                                              */
     uint8_t        dscp;           /* 0..63                                                    */
-    uint8_t        priority;       /* skb->priority's low byte / 802.1p class                  */
     uint8_t        flags;          /* enum gw_pkt_flag                                         */
-    uint32_t       tag;            /* training tags of the message: layer << 8 | class         */
     uint64_t       tp[4];          /* the transport's header, its own layout, 32 bytes         */
 };
 _Static_assert(offsetof(struct gw_pkt, tp) == 64, "the public head is one cache line");
@@ -47,7 +50,7 @@ _Static_assert(sizeof(struct gw_pkt) == 96, "bytes per live packet are the lever
 struct gw_pktq {
     struct gw_pkt *head, *tail;
     uint32_t       count;
-    uint64_t       bytes;
+    uint64_t       bytes;          /* of sched_bytes                                           */
 };
 
 static inline void gw_pktq_push(struct gw_pktq *q, struct gw_pkt *p)
@@ -59,7 +62,7 @@ static inline void gw_pktq_push(struct gw_pktq *q, struct gw_pkt *p)
         q->head = p;
     q->tail = p;
     q->count++;
-    q->bytes += p->len_bytes;
+    q->bytes += p->sched_bytes;
 }
 
 static inline void gw_pktq_push_head(struct gw_pktq *q, struct gw_pkt *p)
@@ -69,7 +72,7 @@ static inline void gw_pktq_push_head(struct gw_pktq *q, struct gw_pkt *p)
     if (!q->tail)
         q->tail = p;
     q->count++;
-    q->bytes += p->len_bytes;
+    q->bytes += p->sched_bytes;
 }
 
 static inline struct gw_pkt *gw_pktq_pop(struct gw_pktq *q)
@@ -82,7 +85,7 @@ static inline struct gw_pkt *gw_pktq_pop(struct gw_pktq *q)
     if (!q->head)
         q->tail = NULL;
     q->count--;
-    q->bytes -= p->len_bytes;
+    q->bytes -= p->sched_bytes;
     p->next = NULL;
     return p;
 }

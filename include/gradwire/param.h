@@ -39,6 +39,7 @@ enum gw_param_type {
     GW_P_STRING,        /* const char *                                                        */
     GW_P_CHOICE,        /* uint32_t: index in choices, a "a|b|c" list                          */
     GW_P_VALUE,         /* const struct gw_value *: read by the plugin itself; NULL: not given */
+    GW_P_WORDS,         /* words that the plugin's own tc_parse reads; the row is for help     */
     GW_P_TYPE_COUNT
 };
 

@@ -15,6 +15,7 @@
 #include <gradwire/channel.h>
 #include <gradwire/qdisc.h>
 #include <gradwire/record.h>
+#include <gradwire/tc.h>
 #include <gradwire/topology.h>
 #include <gradwire/traffic.h>
 #include <gradwire/transport.h>
@@ -103,14 +104,24 @@ struct gw_host {
     void  (*timer_set)(void *net, struct gw_timer *t, uint64_t at_ps);
     void  (*timer_stop)(void *net, struct gw_timer *t);
 
-    /* Queue disciplines. */
+    /* Queue disciplines. enqueue and dequeue keep the child's books; peek shows the head and leaves
+     * it in place. qdisc_drop: a packet that @q held is thrown out (also lowers the backlog of all
+     * parents). qdisc_again: puts a packet into the root of @q's tree (netem's duplicates). */
     void (*qdisc_drop)(struct gw_qdisc *q, struct gw_pkt *p, enum gw_drop_reason why);
     enum gw_verdict (*qdisc_enqueue)(struct gw_qdisc *child, struct gw_pkt *p, uint64_t now_ps);
     struct gw_pkt *(*qdisc_dequeue)(struct gw_qdisc *child, uint64_t now_ps);
+    struct gw_pkt *(*qdisc_peek)(struct gw_qdisc *child, uint64_t now_ps);
+    void (*qdisc_again)(struct gw_qdisc *q, struct gw_pkt *p, uint64_t now_ps);
+    /* A child with its defaults, not shown by tc (a class's first queue). */
     struct gw_qdisc *(*qdisc_new)(struct gw_qdisc *parent, const char *kind, uint32_t classid,
                                   struct gw_error *err);
     void (*qdisc_free)(struct gw_qdisc *q);
-    uint32_t (*classify)(struct gw_qdisc *q, const struct gw_pkt *p);  /* class id, 0: none     */
+    /* Class that the filters attached to @q choose; 0: none matched. */
+    uint32_t (*classify)(struct gw_qdisc *q, const struct gw_pkt *p);
+    /* The port should ask dequeue again now (a timer inside a discipline has freed something). */
+    void (*qdisc_kick)(struct gw_qdisc *q, uint64_t now_ps);
+    /* A copy with its own extension; NULL when out of memory. */
+    struct gw_pkt *(*pkt_copy)(void *net, const struct gw_pkt *p);
 
     /* Transports. emit_* hand the packet to the host's NIC; len_bytes, ecn, tp and flags are the
      * transport's to set, the rest is the host's. */

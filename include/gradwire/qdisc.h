@@ -55,20 +55,35 @@ struct gw_qclass {
     struct gw_qclass *next;
 };
 
+struct gw_tc_out;
+
+/* The words behind a discipline's (or class's) name in a tc line, NULL-terminated. */
+struct gw_tc_args {
+    char *const *word;
+    uint32_t     count;
+    bool         change;         /* `change` (or `replace` of what is there)                   */
+    bool         is_class;
+    uint64_t     dev_rate_bps;   /* speed of the device, 0: it has none (rates in %)           */
+    const struct gw_host *host;
+    const char  *data_dir;       /* where user tables are looked up                            */
+};
+
 struct gw_qdisc_ops {
     size_t priv_bytes;           /* host allocates, zeroed                                     */
     size_t conf_bytes;           /* host allocates; filled from the option rows                */
 
-    /* Reads q->conf; may allocate with gw_host.alloc. Link facts are in q->rate_bps etc. */
+    /* Reads q->conf and q->given; may allocate with gw_host.alloc. Link facts: q->rate_bps ... */
     enum gw_status (*init)(struct gw_qdisc *q, struct gw_error *err);
     void (*fini)(struct gw_qdisc *q);
     enum gw_verdict (*enqueue)(struct gw_qdisc *q, struct gw_pkt *p, uint64_t now_ps);
     /* NULL: nothing may leave now; then next_ps() says when, GW_NEVER: only after an enqueue. */
     struct gw_pkt *(*dequeue)(struct gw_qdisc *q, uint64_t now_ps);
-    /* Optional: work-conserving disciplines leave it out. */
+    /* Optional: work-conserving disciplines leave it out. Asked after a dequeue that gave NULL. A
+     * classful discipline answers the least of its own time and its children's next_ps. */
     uint64_t (*next_ps)(struct gw_qdisc *q, uint64_t now_ps);
     /* Optional: `tc qdisc change`. @given has bit i for each row in @conf that the line named;
-     * on failure nothing may have changed. NULL: the discipline refuses a change. */
+     * on failure nothing may have changed. The host stores @conf into q->conf afterwards only if
+     * the discipline has not done so itself. NULL: the discipline refuses a change. */
     enum gw_status (*change)(struct gw_qdisc *q, const void *conf, uint64_t given,
                              uint64_t now_ps, struct gw_error *err);
     /* Optional: throws everything out through gw_host.qdisc_drop (link down, delete). */
@@ -77,21 +92,49 @@ struct gw_qdisc_ops {
      * pauses may then run it by arithmetic, without calling it for every packet. */
     bool (*fifo_limits)(const struct gw_qdisc *q, uint64_t *pkts, uint64_t *bytes);
 
-    /* Classful disciplines only, else NULL. class_conf is read by class rows of the descriptor. */
+    /* Classful disciplines only, else NULL. */
     size_t class_conf_bytes;
     const struct gw_param *class_params;
     uint32_t class_param_count;
+    /* Adds (@find_only false, class absent) or changes class @classid; 0: the discipline chooses.
+     * NULL: the discipline's classes are fixed (prio) or it is not known to tc. */
     enum gw_status (*class_change)(struct gw_qdisc *q, uint32_t classid, uint32_t parent,
-                                   const void *conf, uint64_t given, struct gw_error *err);
-    enum gw_status (*class_delete)(struct gw_qdisc *q, uint32_t classid, struct gw_error *err);
+                                   const void *conf, uint64_t given, uint64_t now_ps,
+                                   struct gw_error *err);
+    enum gw_status (*class_delete)(struct gw_qdisc *q, uint32_t classid, uint64_t now_ps,
+                                   struct gw_error *err);
     struct gw_qclass *(*class_find)(struct gw_qdisc *q, uint32_t classid);
     struct gw_qclass *(*class_walk)(struct gw_qdisc *q, struct gw_qclass *after);
+    /* Puts @child (never NULL) under @classid; *old is what hung there; the host frees it. */
     enum gw_status (*graft)(struct gw_qdisc *q, uint32_t classid, struct gw_qdisc *child,
                             struct gw_qdisc **old, struct gw_error *err);
+    /* Optional: the child under @cl has become empty by a drop inside it. */
+    void (*child_empty)(struct gw_qdisc *q, struct gw_qclass *cl);
 
     /* The discipline's own counters, shown by `tc -s` and kept in the records. */
     const struct gw_stat *stats;
     uint32_t stat_count;
+
+    /* tc's words. NULL: by the option rows (word = row name; a BOOL row is a flag `x` / `nox`),
+     * with tc's units. GW_SYNTAX: tc itself refuses (exit 1), GW_INCOMPLETE: the line ends too
+     * early (255). What init() and change() refuse is the kernel's refusal (exit 2). */
+    enum gw_status (*tc_parse)(const struct gw_tc_args *a, void *conf, uint64_t *given,
+                               struct gw_error *err);
+    enum gw_status (*tc_class_parse)(const struct gw_tc_args *a, void *conf, uint64_t *given,
+                                     struct gw_error *err);
+    /* What `tc qdisc show` says behind the common part; NULL: all rows in order. */
+    void (*tc_show)(const struct gw_qdisc *q, struct gw_tc_out *o);
+    void (*tc_show_class)(const struct gw_qdisc *q, const struct gw_qclass *cl,
+                          struct gw_tc_out *o);
+    /* xstats of `tc -s`; NULL: the counters of `stats`, if any. */
+    void (*tc_show_stats)(const struct gw_qdisc *q, struct gw_tc_out *o);
+    void (*tc_show_class_stats)(const struct gw_qdisc *q, const struct gw_qclass *cl,
+                                struct gw_tc_out *o);
+    /* Optional: what is suspicious or differs from what the words promise, one sentence each, with
+     * the effective figure; for check, explain and tc. */
+    void (*advise)(const struct gw_qdisc *q, void (*say)(void *ctx, const char *sentence),
+                   void *ctx);
+    bool not_in_kernel;          /* gradwire's own: tc has no word for it                      */
     void (*spare[8])(void);
 };
 
@@ -105,24 +148,36 @@ struct gw_stat {
 struct gw_qdisc {
     const struct gw_qdisc_ops *ops;
     const struct gw_host      *host;
-    void     *port;              /* opaque: for host calls                                     */
+    const char *kind;            /* the plugin's name                                          */
+    const struct gw_param *rows; /* and its option rows                                        */
+    uint32_t  row_count;
+    void     *net;               /* opaque: first argument of packet and timer calls; NULL on a
+                                    scratch device, where no packet ever flows                 */
+    void     *tree;              /* opaque: the device's tree                                  */
+    struct gw_qdisc *up;         /* parent in the tree, NULL: root                             */
+    struct gw_qdisc *sibling;    /* host's list                                                */
     void     *priv;              /* priv_bytes                                                 */
     void     *conf;              /* conf_bytes                                                 */
     uint64_t  given;             /* rows that the user gave                                    */
-    uint32_t  handle, parent;    /* tc's numbers                                               */
+    uint32_t  handle, parent;    /* tc's numbers: major << 16; parent class id, GW_TC_ROOT     */
+    uint32_t  comp;              /* component for timers                                       */
     uint32_t  txqueuelen;        /* of the device: 1000 unless set                             */
-    uint32_t  mtu_bytes;         /* largest frame without FCS on the link                      */
-    uint64_t  rate_bps;          /* of the link, 0: infinitely fast                            */
+    uint32_t  mtu_bytes;         /* largest frame without FCS on the link: 1514                */
+    uint64_t  rate_bps;          /* of the link, 0: infinitely fast or not known               */
     uint64_t  auto_limit_bytes;  /* what `limit auto` means here                               */
     struct gw_rng rng;           /* its own stream                                             */
     enum gw_drop_reason drop_reason;  /* set by enqueue() before GW_Q_DROPPED; host resets it
                                          to GW_DROP_QUEUE_FULL before each call                */
-    /* Books, written by the host only. */
+    struct gw_pkt *peeked;       /* taken out by qdisc_peek, still counted in the backlog      */
+    bool      hidden;            /* made by the parent itself (default pfifo): not shown       */
+    /* Books, written by the host only; lengths are sched_bytes. */
     uint64_t  backlog_bytes, backlog_pkts;
     uint64_t  sent_bytes, sent_pkts;
     uint64_t  dropped_pkts, dropped_bytes, overlimits, requeues, marked_pkts;
     uint64_t  drops[GW_DROP_COUNT];
 };
+
+#define GW_TC_ROOT UINT32_MAX    /* TC_H_ROOT                                                  */
 
 /* Sets CE on an ECT packet and counts it. False: the packet cannot carry a mark. */
 static inline bool gw_qdisc_mark(struct gw_qdisc *q, struct gw_pkt *p)

@@ -1,0 +1,18 @@
+/*
+ * filter.h - `tc filter`: which class a packet belongs to
+ */
+#ifndef GW_TC_FILTER_H
+#define GW_TC_FILTER_H
+
+#include "emu/tc/tree.h"
+
+/* filter add|replace|del|show ...; words behind `dev DEV`. Exit code as gw_tc_run. */
+GW_API int gw_filter_cmd(struct gw_tree *t, const char *verb, char *const *word, uint32_t count,
+                         struct gw_tc_out *o, struct gw_error *err);
+/* Class of @p by the filters at @q, in order of pref and addition; 0: none. No allocation. */
+GW_API uint32_t gw_filter_classify(const struct gw_tree *t, const struct gw_qdisc *q,
+                                   const struct gw_pkt *p);
+GW_API void gw_filter_remove_all(struct gw_tree *t, uint32_t parent_handle); /* with the qdisc */
+GW_API void gw_filter_free_all(struct gw_tree *t);
+
+#endif
