@@ -170,7 +170,9 @@ struct gw_qdisc {
                                          to GW_DROP_QUEUE_FULL before each call                */
     struct gw_pkt *peeked;       /* taken out by qdisc_peek, still counted in the backlog      */
     bool      hidden;            /* made by the parent itself (default pfifo): not shown       */
-    /* Books, written by the host only; lengths are sched_bytes. */
+    bool      busy, listed;      /* host's                                                     */
+    /* Books, written by the host only (but overlimits and requeues, the discipline's to count);
+     * lengths are sched_bytes. */
     uint64_t  backlog_bytes, backlog_pkts;
     uint64_t  sent_bytes, sent_pkts;
     uint64_t  dropped_pkts, dropped_bytes, overlimits, requeues, marked_pkts;

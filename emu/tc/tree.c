@@ -1,0 +1,703 @@
+/*
+ * tree - queue disciplines at one device: making, grafting, removing, and the books
+ *
+ * The books are kept here from the verdicts, so no discipline can get them wrong: backlog, sent,
+ * dropped by reason, for the discipline and, where the kernel does so too, for all above it
+ * (qdisc_tree_reduce_backlog). A packet that a discipline throws out while it is being enqueued
+ * lowers counters that are raised a moment later; the sums are right when the call returns.
+ *
+ * `stab` follows tc_calc_size_table of iproute2 6.1 and __qdisc_calculate_pkt_len of Linux 6.1: with
+ * a link layer or an mpu, lengths go through a table of 2^cell_log-byte steps; otherwise only the
+ * overhead is added.
+ */
+#include <stdlib.h>
+
+#include "emu/tc/filter.h"
+#include "emu/tc/tree.h"
+
+#define AUTO_HANDLE_FIRST UINT32_C(0x80010000)
+#define STAB_MTU 2047u
+#define STAB_TSIZE 512u
+#define WORDS_MAX 256u
+
+/* ---- lengths ------------------------------------------------------------------------------ */
+
+static uint32_t stab_adjust(const struct gw_stab *s, uint32_t size)
+{
+    if (size < s->mpu)
+        size = s->mpu;
+    return s->atm ? (size + 47) / 48 * 53 : size;
+}
+
+static uint32_t stab_length(const struct gw_stab *s, uint32_t len)
+{
+    uint32_t mtu = s->mtu ? s->mtu : STAB_MTU, tsize = s->tsize ? s->tsize : STAB_TSIZE;
+    int64_t size = (int64_t)len + s->overhead;
+    uint32_t log = 0, slot;
+
+    if (!s->atm && !s->mpu)
+        return size < 1 ? 1 : (uint32_t)size;
+    while (mtu >> log > tsize - 1)
+        log++;
+    slot = size < 1 ? 0 : (uint32_t)(size - 1) >> log;
+    if (slot < tsize)
+        return stab_adjust(s, (slot + 1) << log);
+    return stab_adjust(s, tsize << log) * (slot / tsize) +
+           stab_adjust(s, (slot % tsize + 1) << log);
+}
+
+/* ---- books -------------------------------------------------------------------------------- */
+
+static enum gw_verdict qdisc_enqueue(struct gw_qdisc *q, struct gw_pkt *p, uint64_t now_ps)
+{
+    uint32_t len = p->sched_bytes;
+    bool busy = q->busy;
+    enum gw_verdict v;
+
+    q->drop_reason = GW_DROP_QUEUE_FULL;
+    q->busy = true;
+    v = q->ops->enqueue(q, p, now_ps);
+    q->busy = busy;
+    if (v == GW_Q_DROPPED) {
+        q->dropped_pkts++;
+        q->dropped_bytes += len;
+        q->drops[q->drop_reason]++;
+        if (q->up)
+            q->up->drop_reason = q->drop_reason;
+        return v;
+    }
+    q->backlog_bytes += v == GW_Q_TRIMMED ? p->sched_bytes : len;
+    q->backlog_pkts++;
+    return v;
+}
+
+static struct gw_pkt *qdisc_take(struct gw_qdisc *q, uint64_t now_ps)
+{
+    struct gw_pkt *p = q->peeked;
+    bool busy = q->busy;
+
+    if (p) {
+        q->peeked = NULL;
+        return p;
+    }
+    q->busy = true;
+    p = q->ops->dequeue(q, now_ps);
+    q->busy = busy;
+    return p;
+}
+
+static struct gw_pkt *qdisc_dequeue(struct gw_qdisc *q, uint64_t now_ps)
+{
+    struct gw_pkt *p = qdisc_take(q, now_ps);
+
+    if (p) {
+        q->backlog_bytes -= p->sched_bytes;
+        q->backlog_pkts--;
+        q->sent_bytes += p->sched_bytes;
+        q->sent_pkts++;
+    }
+    return p;
+}
+
+static struct gw_pkt *qdisc_peek(struct gw_qdisc *q, uint64_t now_ps)
+{
+    if (!q->peeked)
+        q->peeked = qdisc_take(q, now_ps);
+    return q->peeked;
+}
+
+static void qdisc_drop(struct gw_qdisc *q, struct gw_pkt *p, enum gw_drop_reason why)
+{
+    struct gw_tree *t = q->tree;
+
+    q->dropped_bytes += p->sched_bytes;
+    q->drops[why]++;
+    for (struct gw_qdisc *u = q; u; u = u->up) {
+        u->backlog_bytes -= p->sched_bytes;
+        u->backlog_pkts--;
+        u->dropped_pkts++;
+        if (u->up && !u->backlog_pkts && !u->busy && u->up->ops->child_empty) {
+            struct gw_qclass *c = u->up->ops->class_find(u->up, u->parent);
+
+            if (c)
+                u->up->ops->child_empty(u->up, c);
+        }
+    }
+    if (t->conf.drop)
+        t->conf.drop(t->conf.ctx, p, why);
+}
+
+static void qdisc_again(struct gw_qdisc *q, struct gw_pkt *p, uint64_t now_ps)
+{
+    struct gw_tree *t = q->tree;
+
+    if (gw_tree_enqueue(t, p, now_ps) == GW_Q_DROPPED && t->conf.drop)
+        t->conf.drop(t->conf.ctx, p, t->root->drop_reason);
+}
+
+static uint32_t classify(struct gw_qdisc *q, const struct gw_pkt *p)
+{
+    return gw_filter_classify(q->tree, q, p);
+}
+
+static void qdisc_kick(struct gw_qdisc *q, uint64_t now_ps)
+{
+    struct gw_tree *t = q->tree;
+
+    if (t->conf.kick)
+        t->conf.kick(t->conf.ctx, now_ps);
+}
+
+/* ---- making and freeing ------------------------------------------------------------------- */
+
+static void unlist(struct gw_tree *t, struct gw_qdisc *q)
+{
+    struct gw_qdisc **at = &t->all;
+
+    while (*at && *at != q)
+        at = &(*at)->sibling;
+    if (*at)
+        *at = q->sibling;
+}
+
+static void list(struct gw_tree *t, struct gw_qdisc *q)
+{
+    struct gw_qdisc **at = &t->all;
+
+    while (*at)
+        at = &(*at)->sibling;
+    q->sibling = NULL;
+    *at = q;
+}
+
+static void qdisc_free(struct gw_qdisc *q)
+{
+    struct gw_tree *t;
+
+    if (!q)
+        return;
+    t = q->tree;
+    if (q->listed) {
+        unlist(t, q);
+        gw_filter_remove_all(t, q->handle);
+        if (q->ops->fini)
+            q->ops->fini(q);
+    }
+    free(q->priv);
+    free(q->conf);
+    free(q);
+}
+
+struct gw_qdisc *gw_tree_make(struct gw_tree *t, const char *kind, const char *where,
+                              struct gw_error *err)
+{
+    const struct gw_entry *e = gw_registry_find(t->conf.registry, GW_KIND_QDISC, kind, where, err);
+    const struct gw_qdisc_ops *ops = e ? e->ops : NULL;
+    struct gw_qdisc *q = e ? calloc(1, sizeof *q) : NULL;
+
+    if (!e)
+        return NULL;
+    if (q) {
+        q->priv = calloc(1, ops->priv_bytes + 1);
+        q->conf = calloc(1, ops->conf_bytes + 1);
+    }
+    if (!q || !q->priv || !q->conf) {
+        gw_fail(err, GW_NOMEM, "out of memory for a queue discipline");
+        goto bad;
+    }
+    q->ops = ops;
+    q->host = t->host;
+    q->kind = e->plugin->name;
+    q->rows = e->plugin->params;
+    q->row_count = e->plugin->param_count;
+    q->net = t->conf.net;
+    q->tree = t;
+    q->parent = GW_TC_ROOT;
+    q->comp = t->conf.comp;
+    q->txqueuelen = t->conf.txqueuelen;
+    q->mtu_bytes = t->conf.mtu_bytes;
+    q->rate_bps = t->conf.rate_bps;
+    q->auto_limit_bytes = t->conf.auto_limit_bytes;
+    if (!ops->tc_parse && gw_params_read(q->rows, q->row_count, q->conf, NULL, NULL, kind, NULL,
+                                         err) != GW_OK)
+        goto bad;
+    return q;
+bad:
+    if (q) {
+        free(q->priv);
+        free(q->conf);
+    }
+    free(q);
+    return NULL;
+}
+
+/* The stream's name says where the discipline stands, not when it was made. */
+static void open_stream(struct gw_tree *t, struct gw_qdisc *q)
+{
+    char name[512];
+
+    if (q->parent == GW_TC_ROOT)
+        snprintf(name, sizeof name, "link/%s/qdisc", t->conf.dev);
+    else
+        snprintf(name, sizeof name, "link/%s/qdisc/%x:%x", t->conf.dev, q->parent >> 16,
+                 q->parent & 0xffff);
+    gw_rng_open(&q->rng, t->conf.seed, name);
+}
+
+enum gw_status gw_tree_init(struct gw_tree *t, struct gw_qdisc *q, struct gw_error *err)
+{
+    open_stream(t, q);
+    if (q->ops->init && q->ops->init(q, err) != GW_OK) {
+        qdisc_free(q);
+        return err->code;
+    }
+    list(t, q);
+    q->listed = true;
+    return GW_OK;
+}
+
+static struct gw_qdisc *qdisc_new(struct gw_qdisc *up, const char *kind, uint32_t classid,
+                                  struct gw_error *err)
+{
+    struct gw_tree *t = up->tree;
+    struct gw_qdisc *q = gw_tree_make(t, kind, NULL, err);
+
+    if (!q)
+        return NULL;
+    q->up = up;
+    q->parent = classid;
+    q->hidden = true;
+    return gw_tree_init(t, q, err) == GW_OK ? q : NULL;
+}
+
+static bool below(const struct gw_qdisc *q, const struct gw_qdisc *top)
+{
+    while (q && q != top)
+        q = q->up;
+    return q != NULL;
+}
+
+static void put_back_peeked(struct gw_qdisc *q)
+{
+    struct gw_pkt *p = q->peeked;
+
+    q->peeked = NULL;
+    if (p)
+        qdisc_drop(q, p, GW_DROP_LINK_DOWN);
+}
+
+/* Empties @q and all below it, leaves first. */
+static void empty(struct gw_tree *t, struct gw_qdisc *top, uint64_t now_ps)
+{
+    for (;;) {
+        struct gw_qdisc *deepest = NULL;
+
+        for (struct gw_qdisc *q = t->all; q; q = q->sibling)
+            if (q->backlog_pkts && below(q, top) && (!deepest || below(q, deepest)))
+                deepest = q;
+        if (!deepest)
+            return;
+        put_back_peeked(deepest);
+        if (deepest->backlog_pkts && deepest->ops->reset)
+            deepest->ops->reset(deepest, now_ps);
+        if (deepest->backlog_pkts)
+            return;                                 /* it keeps what nobody can count          */
+    }
+}
+
+struct gw_tree *gw_tree_new(const struct gw_tree_conf *c, struct gw_error *err)
+{
+    struct gw_tree *t = calloc(1, sizeof *t);
+
+    if (!t) {
+        gw_fail(err, GW_NOMEM, "out of memory for a tree of disciplines");
+        return NULL;
+    }
+    t->conf = *c;
+    t->conf.dev = strdup(c->dev);
+    t->host = gw_registry_host(c->registry);
+    t->next_handle = AUTO_HANDLE_FIRST;
+    if (!t->conf.dev) {
+        free(t);
+        gw_fail(err, GW_NOMEM, "out of memory for a tree of disciplines");
+        return NULL;
+    }
+    gw_tree_host(t->host);
+    return t;
+}
+
+void gw_tree_free(struct gw_tree *t)
+{
+    if (!t)
+        return;
+    t->conf.drop = NULL;
+    if (t->root)
+        qdisc_free(t->root);
+    while (t->all)
+        qdisc_free(t->all);
+    gw_filter_free_all(t);
+    free((char *)(uintptr_t)t->conf.dev);
+    free(t);
+}
+
+void gw_tree_host(struct gw_host *h)
+{
+    h->qdisc_drop = qdisc_drop;
+    h->qdisc_enqueue = qdisc_enqueue;
+    h->qdisc_dequeue = qdisc_dequeue;
+    h->qdisc_peek = qdisc_peek;
+    h->qdisc_again = qdisc_again;
+    h->qdisc_new = qdisc_new;
+    h->qdisc_free = qdisc_free;
+    h->classify = classify;
+    h->qdisc_kick = qdisc_kick;
+}
+
+/* ---- places ------------------------------------------------------------------------------- */
+
+struct gw_qdisc *gw_tree_find(const struct gw_tree *t, uint32_t handle)
+{
+    for (struct gw_qdisc *q = t->all; q; q = q->sibling)
+        if (!q->hidden && q->handle == handle)
+            return q;
+    return NULL;
+}
+
+struct gw_qdisc *gw_tree_owner(const struct gw_tree *t, uint32_t classid)
+{
+    return gw_tree_find(t, classid & 0xffff0000);
+}
+
+struct gw_qdisc *gw_tree_child(const struct gw_qdisc *owner, uint32_t classid)
+{
+    struct gw_qclass *c = owner->ops->class_find ?
+                          owner->ops->class_find((struct gw_qdisc *)(uintptr_t)owner, classid)
+                          : NULL;
+
+    return c ? c->child : NULL;
+}
+
+uint32_t gw_tree_auto_handle(struct gw_tree *t)
+{
+    for (uint32_t i = 0; i < 0x8000; i++) {
+        uint32_t h = t->next_handle;
+
+        t->next_handle = h + 0x10000 ? h + 0x10000 : 0x80000000;
+        if (!gw_tree_find(t, h))
+            return h;
+    }
+    return 0;
+}
+
+enum gw_status gw_tree_graft(struct gw_tree *t, struct gw_qdisc *q, uint32_t parent,
+                             uint64_t now_ps, struct gw_error *err)
+{
+    struct gw_qdisc *old = NULL, *owner;
+
+    if (parent == GW_TC_ROOT) {
+        old = t->root;
+        t->root = q;
+        q->up = NULL;
+    } else {
+        owner = gw_tree_owner(t, parent);
+        if (!owner || !owner->ops->graft)
+            return gw_fail(err, GW_PARAM, "%s: there is no class %x:%x to hang a discipline under",
+                           t->conf.dev, parent >> 16, parent & 0xffff);
+        q->up = owner;
+        old = gw_tree_child(owner, parent);
+        if (old)
+            empty(t, old, now_ps);
+        old = NULL;
+        if (owner->ops->graft(owner, parent, q, &old, err) != GW_OK) {
+            q->up = NULL;
+            return err->code;
+        }
+    }
+    q->parent = parent;
+    if (old) {
+        empty(t, old, now_ps);
+        qdisc_free(old);
+    }
+    return GW_OK;
+}
+
+void gw_tree_remove(struct gw_tree *t, struct gw_qdisc *q, uint64_t now_ps)
+{
+    struct gw_error err = { 0 };
+    struct gw_qdisc *put, *old = NULL;
+
+    empty(t, q, now_ps);
+    if (!q->up) {
+        t->root = NULL;
+        memset(&t->stab, 0, sizeof t->stab);
+        qdisc_free(q);
+        return;
+    }
+    put = qdisc_new(q->up, "pfifo", q->parent, &err);
+    if (!put || q->up->ops->graft(q->up, q->parent, put, &old, &err) != GW_OK)
+        return;
+    qdisc_free(old);
+}
+
+/* ---- words -------------------------------------------------------------------------------- */
+
+static const struct gw_param *row_named(const struct gw_param *rows, uint32_t count,
+                                        const char *word, bool *no, uint32_t *index)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        *no = rows[i].type == GW_P_BOOL && !strncmp(word, "no", 2) &&
+              !strcmp(word + 2, rows[i].name);
+        *index = i;
+        if (*no || !strcmp(word, rows[i].name))
+            return &rows[i];
+    }
+    return NULL;
+}
+
+static enum gw_status row_word(const struct gw_param *r, const struct gw_tc_args *a, void *conf,
+                               const char *w, struct gw_error *err)
+{
+    void *at = (char *)conf + r->offset;
+    uint32_t u;
+    bool ok = true;
+
+    switch (r->type) {
+    case GW_P_U32:
+        ok = gw_tc_u32(w, at);
+        break;
+    case GW_P_U64:
+        ok = gw_tc_u32(w, &u);
+        if (ok)
+            *(uint64_t *)at = u;
+        break;
+    case GW_P_BYTES:
+        ok = gw_tc_size(w, &u);
+        if (ok)
+            *(uint64_t *)at = u;
+        break;
+    case GW_P_TIME:
+        ok = gw_tc_time_us(w, &u);
+        if (ok)
+            *(uint64_t *)at = u * GW_PS_PER_US;
+        break;
+    case GW_P_RATE:
+        ok = gw_tc_rate_bps(w, a->dev_rate_bps, at);
+        break;
+    case GW_P_FRACTION:
+        ok = gw_tc_percent(w, &u);
+        if (ok)
+            *(double *)at = u / 4294967295.0;
+        break;
+    default:
+        return gw_param_set(r, conf, w, "tc", err);
+    }
+    return ok ? GW_OK : gw_tc_illegal(err, r->name, w, r->help);
+}
+
+enum gw_status gw_tree_parse(const struct gw_qdisc *q, const struct gw_tc_args *a, void *conf,
+                             uint64_t *given, struct gw_error *err)
+{
+    const struct gw_param *rows = a->is_class ? q->ops->class_params : q->rows;
+    uint32_t count = a->is_class ? q->ops->class_param_count : q->row_count;
+
+    if (a->is_class && q->ops->tc_class_parse)
+        return q->ops->tc_class_parse(a, conf, given, err);
+    if (!a->is_class && q->ops->tc_parse)
+        return q->ops->tc_parse(a, conf, given, err);
+    for (uint32_t i = 0; i < a->count; i++) {
+        bool no;
+        uint32_t row;
+        const struct gw_param *r = row_named(rows, count, a->word[i], &no, &row);
+
+        if (!r)
+            return gw_tc_what(err, q->kind, a->word[i]);
+        *given |= UINT64_C(1) << row;
+        if (r->type == GW_P_BOOL) {
+            *(bool *)((char *)conf + r->offset) = !no;
+            continue;
+        }
+        if (++i == a->count)
+            return gw_tc_incomplete(err, a->word[i - 1]);
+        if (row_word(r, a, conf, a->word[i], err) != GW_OK)
+            return err->code;
+    }
+    return GW_OK;
+}
+
+/* ---- from a study ------------------------------------------------------------------------- */
+
+struct words {
+    char    *word[WORDS_MAX + 1];
+    uint32_t count;
+    char    *text;                 /* holds all of them                                        */
+    size_t   used, room;
+};
+
+static bool words_add(struct words *w, const char *s, size_t n)
+{
+    if (w->count == WORDS_MAX || w->used + n + 1 > w->room)
+        return false;
+    w->word[w->count++] = w->text + w->used;
+    memcpy(w->text + w->used, s, n);
+    w->used += n;
+    w->text[w->used++] = 0;
+    return true;
+}
+
+static bool words_split(struct words *w, const char *s)
+{
+    bool ok = true;
+
+    while (ok && *(s += strspn(s, " \t"))) {
+        size_t n = strcspn(s, " \t");
+
+        ok = words_add(w, s, n);
+        s += n;
+    }
+    return ok;
+}
+
+static bool one_of(const char *s, const char *const *list)
+{
+    for (; list && *list; list++)
+        if (!strcmp(s, *list))
+            return true;
+    return false;
+}
+
+/* `{delay: 10ms 2ms, ecn: yes, loss: [..]}` becomes delay 10ms 2ms ecn loss .. */
+static bool map_words(struct words *w, struct gw_value *map, const char *const *skip)
+{
+    static const char *const yes[] = { "yes", "true", "on", NULL };
+    static const char *const no[] = { "no", "false", "off", NULL };
+    bool ok = true;
+
+    for (struct gw_value *v = map->child; v && ok; v = v->next) {
+        if (one_of(v->key, skip))
+            continue;
+        v->used = true;
+        if (v->kind == GW_V_SCALAR && !v->quoted && one_of(v->text, no))
+            continue;
+        ok = words_add(w, v->key, strlen(v->key));
+        if (v->kind == GW_V_SCALAR && (v->quoted || !one_of(v->text, yes)))
+            ok = ok && words_split(w, v->text);
+        for (struct gw_value *e = v->child; e && ok; e = e->next) {
+            e->used = true;
+            ok = e->kind == GW_V_SCALAR && words_split(w, e->text);
+        }
+    }
+    return ok;
+}
+
+static size_t text_room(const struct gw_value *v)
+{
+    size_t n = (v->text ? strlen(v->text) : 0) + (v->key ? strlen(v->key) : 0) + 4;
+
+    for (const struct gw_value *c = v->child; c; c = c->next)
+        n += text_room(c);
+    return n + 64;
+}
+
+static enum gw_status read_words(struct gw_tree *t, struct gw_qdisc *q, struct gw_value *map,
+                                 const char *const *skip, struct gw_error *err)
+{
+    struct words *w = calloc(1, sizeof *w);
+    struct gw_tc_args a = { .dev_rate_bps = t->conf.rate_bps, .host = t->host,
+                            .data_dir = t->conf.data_dir };
+    struct gw_error inner = { 0 };
+    char where[512];
+
+    gw_value_where(map, where, sizeof where);
+    if (w) {
+        w->room = 2 * text_room(map);
+        w->text = malloc(w->room);
+    }
+    if (!w || !w->text) {
+        free(w);
+        return gw_fail(err, GW_NOMEM, "out of memory for a queue discipline");
+    }
+    if (!map_words(w, map, skip)) {
+        gw_fail(err, GW_SYNTAX, "%s: qdisc %s: its options are words of tc, single values or lists "
+                "of them", where, q->kind);
+    } else {
+        a.word = w->word;
+        a.count = w->count;
+        if (gw_tree_parse(q, &a, q->conf, &q->given, &inner) != GW_OK)
+            gw_fail(err, inner.code, "%s: %s", where, inner.text);
+    }
+    free(w->text);
+    free(w);
+    return err->code;
+}
+
+enum gw_status gw_tree_set_root(struct gw_tree *t, struct gw_value *map, const char *const *skip,
+                                struct gw_error *err)
+{
+    struct gw_value *kind = gw_value_get(map, "kind");
+    struct gw_error inner = { 0 };
+    struct gw_qdisc *q;
+    char where[512], what[300];
+
+    gw_value_where(kind ? kind : map, where, sizeof where);
+    if (!kind || !kind->text)
+        return gw_fail(err, GW_PARAM, "%s: a queue discipline needs `kind:`, e.g. {kind: pfifo, "
+                       "limit: 100}", where);
+    q = gw_tree_make(t, kind->text, where, err);
+    if (!q)
+        return err->code;
+    snprintf(what, sizeof what, "qdisc %s", q->kind);
+    if ((q->ops->tc_parse ? read_words(t, q, map, skip, err) :
+         gw_params_read(q->rows, q->row_count, q->conf, map, skip, what, &q->given, err)) != GW_OK) {
+        qdisc_free(q);
+        return err->code;
+    }
+    q->handle = gw_tree_auto_handle(t);
+    if (gw_tree_init(t, q, &inner) != GW_OK)
+        return gw_fail(err, inner.code, "%s: %s", where, inner.text);
+    return gw_tree_graft(t, q, GW_TC_ROOT, 0, err);
+}
+
+/* ---- the packet path ---------------------------------------------------------------------- */
+
+enum gw_verdict gw_tree_enqueue(struct gw_tree *t, struct gw_pkt *p, uint64_t now_ps)
+{
+    p->stamp_ps = now_ps;
+    p->sched_bytes = t->stab.set ? stab_length(&t->stab, p->len_bytes) : p->len_bytes;
+    return qdisc_enqueue(t->root, p, now_ps);
+}
+
+struct gw_pkt *gw_tree_dequeue(struct gw_tree *t, uint64_t now_ps)
+{
+    return qdisc_dequeue(t->root, now_ps);
+}
+
+uint64_t gw_tree_next_ps(struct gw_tree *t, uint64_t now_ps)
+{
+    return t->root->backlog_pkts ? t->root->ops->next_ps(t->root, now_ps) : GW_NEVER;
+}
+
+/* ---- advice ------------------------------------------------------------------------------- */
+
+struct advice {
+    const struct gw_tree *t;
+    const struct gw_qdisc *q;
+    void (*say)(void *ctx, const char *sentence);
+    void *ctx;
+};
+
+static void advise_one(void *ctx, const char *sentence)
+{
+    struct advice *a = ctx;
+    char text[1024];
+
+    snprintf(text, sizeof text, "%s: %s: %s", a->t->conf.dev, a->q->kind, sentence);
+    a->say(a->ctx, text);
+}
+
+void gw_tree_advise(const struct gw_tree *t, void (*say)(void *ctx, const char *sentence),
+                    void *ctx)
+{
+    for (const struct gw_qdisc *q = t->all; q; q = q->sibling)
+        if (q->ops->advise)
+            q->ops->advise(q, advise_one, &(struct advice){ t, q, say, ctx });
+}
