@@ -8,8 +8,8 @@
  * until a message whose last cause was local work, or one of another iteration. All messages of
  * this walk are the iteration's chain.
  *
- * A flow's critical link is the link of its path with the lowest rate; among equals the one with the
- * highest utilisation, then the longest mean wait, then the lowest number.
+ * A flow's critical link is the link of its path with the lowest rate; among equals the one with
+ * the highest utilisation, then the longest mean wait, then the lowest number.
  *
  * Left out: slack, the second-longest chain (what would come next if this flow were faster).
  * Where messages were not kept (records: {flows: sample} or summary) the cells are empty.
@@ -212,8 +212,8 @@ static struct hop *find_hop(struct hop **sorted, size_t n, uint64_t message)
 /* One pass over all flows: flows have no index by message, which would cost every run. */
 static enum gw_status flows_scan(struct critical *c, struct hop **sorted, struct gw_error *err)
 {
-    sqlite3_stmt *st = gw_db_query(c->a->db, "SELECT message, flow, conn, start_ps, end_ps, ideal_ps"
-                                   " FROM flow WHERE end_ps IS NOT NULL", err);
+    sqlite3_stmt *st = gw_db_query(c->a->db, "SELECT message, flow, conn, start_ps, end_ps,"
+                                   " ideal_ps FROM flow WHERE end_ps IS NOT NULL", err);
     int rc;
 
     if (!st)
@@ -333,7 +333,7 @@ static enum gw_status iteration_table(struct critical *c, sqlite3_stmt *names)
         "link", "fct_s", "slowdown", "chain_messages", "chain_transfer_s", "chain_local_s",
     };
     struct gw_table *t = c->a->host->table_new(c->a, "critical", "Critical flow of each iteration: "
-                                               "the last one it waited for, and the chain behind it",
+                                               "the last it waited for, and the chain behind it",
                                                columns, GW_ARRAY_LEN(columns));
     enum gw_status code = t ? GW_OK : GW_NOMEM;
 

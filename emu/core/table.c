@@ -1,10 +1,10 @@
 /*
  * table - what analyses answer, and how it is printed
  *
- * A table has a name (its key in JSON, its file in CSV), a title, columns and rows. Column names end
- * in their unit; machines get SI base units as they are, people get a unit that fits the value:
+ * A table has a name (its key in JSON, its file in CSV), a title, columns and rows. Column names
+ * end in their unit; machines get SI base units as they are, people get a unit that fits the value:
  *
- *   _s seconds   _bytes   _bps bits per second   _ratio, _utilisation, _share, _probability per cent
+ *   _s seconds   _bytes   _bps bits per second   _ratio, utilisation, _share per cent
  *
  * People see the first TEXT_ROWS rows; an analysis puts what matters most in front.
  *

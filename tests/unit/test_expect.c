@@ -184,7 +184,8 @@ static void test_lookup(void)
     };
     static const char *const missing[] = {
         "", "iterations", "iterations.", "iterations.nosuch", "flows.", "flows.in.x.h0.nosuch",
-        "flows.in.x.h9.fct_s", "flows.in.x.h.1.fct_s", "links.wan:b.bytes", "links.bytes", "jobs.no.mean_s",
+        "flows.in.x.h9.fct_s", "flows.in.x.h.1.fct_s", "links.wan:b.bytes", "links.bytes",
+        "jobs.no.mean_s",
         "drops.rain", "links.wan:a.", ".", "flows.drop table flow;.x.fct_s",
     };
     struct scratch s;
