@@ -8,9 +8,9 @@
  *
  * Pearson's r, and Spearman's rho with mid-ranks for ties. 95 % confidence intervals through
  * Fisher's z: atanh(r) +- 1.96 / sqrt(n - 3) for Pearson (Fisher 1921); for Spearman the variance
- * is (1 + rho^2 / 2) / (n - 3) (Bonett and Wright, Psychometrika 65, 2000). Below 4 iterations there
- * is no interval, so nothing is printed but the reason; the same where one of the two does not
- * vary.
+ * is (1 + rho^2 / 2) / (n - 3) (Bonett and Wright, Psychometrika 65, 2000). Below 4 iterations
+ * there is no interval, so nothing is printed but the reason; the same where one of the two does
+ * not vary.
  *
  * Left out: iterations are taken as independent, which those of one run are only roughly.
  */
