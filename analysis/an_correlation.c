@@ -2,15 +2,15 @@
  * an_correlation - does flow completion time say anything about iteration time?
  *
  * Over the iterations of a job that all ranks ended and that had finished flows: the iteration's
- * time (gradwire/alg/iterations.h) against (a) the mean completion time of its flows, (b) their 99th
- * percentile, (c) the completion time of its critical flow (the last-ending flow of the message that
- * the iteration's last rank waited for last; see the analysis `critical`).
+ * time (gradwire/alg/iterations.h) against (a) the mean completion time of its flows, (b) their
+ * 99th percentile, (c) the completion time of its critical flow (the last-ending flow of the
+ * message that the iteration's last rank waited for last; see the analysis `critical`).
  *
- * Pearson's r, and Spearman's rho with mid-ranks for ties. 95 % confidence intervals through Fisher's
- * z: atanh(r) +- 1.96 / sqrt(n - 3) for Pearson (Fisher 1921); for Spearman the variance is
- * (1 + rho^2 / 2) / (n - 3) (Bonett and Wright, Psychometrika 65, 2000). Below 4 iterations there is
- * no interval and below that no claim, so nothing is printed but the reason; the same where one of
- * the two does not vary.
+ * Pearson's r, and Spearman's rho with mid-ranks for ties. 95 % confidence intervals through
+ * Fisher's z: atanh(r) +- 1.96 / sqrt(n - 3) for Pearson (Fisher 1921); for Spearman the variance
+ * is (1 + rho^2 / 2) / (n - 3) (Bonett and Wright, Psychometrika 65, 2000). Below 4 iterations
+ * there is no interval, so nothing is printed but the reason; the same where one of the two does
+ * not vary.
  *
  * Left out: iterations are taken as independent, which those of one run are only roughly.
  */

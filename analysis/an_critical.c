@@ -8,16 +8,14 @@
  * until a message whose last cause was local work, or one of another iteration. All messages of
  * this walk are the iteration's chain.
  *
- * A flow's critical link is the link of its path with the lowest rate; among equals the one with the
- * highest utilisation, then the longest mean wait, then the lowest number.
+ * A flow's critical link is the link of its path with the lowest rate; among equals the one with
+ * the highest utilisation, then the longest mean wait, then the lowest number.
  *
  * Left out: slack, the second-longest chain (what would come next if this flow were faster).
  * Where messages were not kept (records: {flows: sample} or summary) the cells are empty.
  */
 #include <gradwire/alg/iterations.h>
 #include <gradwire/gradwire.h>
-
-#define CHAIN_MAX 1000000u           /* against a circle in a damaged record                    */
 
 struct hop {                         /* a message on some iteration's chain                     */
     uint64_t message;
@@ -37,7 +35,18 @@ struct critical {
     struct hop *hop;                 /* chains in the order of times.v, each from its end       */
     size_t hops, room;
     size_t *first;                   /* of iteration i; hops if it has none; count + 1 entries  */
-    sqlite3_stmt *message, *link, *node, *job;
+    sqlite3_stmt *link, *node, *job;
+};
+
+struct arrival {                     /* a message of the iteration that is being walked         */
+    uint64_t message, cause;
+    uint32_t src, dst;
+    int64_t  post_ps, end_ps, cause_wait_ps;
+};
+
+struct arrivals {                    /* sorted by message                                       */
+    struct arrival *v;
+    size_t n, room;
 };
 
 /* ---- walking back ------------------------------------------------------------------------- */
@@ -57,63 +66,123 @@ static struct hop *hop_add(struct critical *c)
     return &c->hop[c->hops++];
 }
 
-/* Steps c->message to @message of iteration @x; false: not recorded, or of another iteration. */
-static bool message_of(struct critical *c, uint64_t message, const struct gw_iteration_time *x)
+static struct arrival *arrival_add(struct arrivals *m)
 {
-    sqlite3_stmt *st = c->message;
+    if (m->n == m->room) {
+        size_t room = m->room ? 2 * m->room : 256;
+        struct arrival *more = realloc(m->v, room * sizeof *more);
 
-    sqlite3_reset(st);
-    sqlite3_bind_int64(st, 1, (sqlite3_int64)message);
-    return sqlite3_step(st) == SQLITE_ROW && sqlite3_column_int64(st, 0) == x->job &&
-           sqlite3_column_type(st, 1) != SQLITE_NULL &&
-           sqlite3_column_int64(st, 1) == x->iteration;
+        if (!more)
+            return NULL;
+        m->v = more;
+        m->room = room;
+    }
+    return &m->v[m->n++];
 }
 
-/* Adds the chain of iteration @i; false: out of memory. A cause that ends after what it caused was
- * posted is none. */
-static bool chain_add(struct critical *c, size_t i)
+/* Whether the row of @st stands before (-1), in (0) or behind (1) iteration @x. */
+static int row_order(sqlite3_stmt *st, const struct gw_iteration_time *x)
 {
-    const struct gw_iteration_time *x = &c->times.v[i];
-    uint64_t message = x->whole ? x->last_message : 0;
-    int64_t not_after = INT64_MAX;
+    int64_t job = sqlite3_column_int64(st, 0), iteration = sqlite3_column_int64(st, 1);
 
-    for (uint32_t n = 0; message && n < CHAIN_MAX && message_of(c, message, x); n++) {
-        sqlite3_stmt *st = c->message;
-        struct hop *h;
+    if (job != x->job)
+        return job < x->job ? -1 : 1;
+    return (iteration > x->iteration) - (iteration < x->iteration);
+}
 
-        if (sqlite3_column_type(st, 5) == SQLITE_NULL || sqlite3_column_int64(st, 5) > not_after)
-            break;
-        h = hop_add(c);
-        if (!h)
+/* Takes the rows of iteration @x, skipping those before it. *rc: the last step's answer. */
+static bool arrivals_read(struct arrivals *m, sqlite3_stmt *st, int *rc,
+                          const struct gw_iteration_time *x)
+{
+    m->n = 0;
+    while (*rc == SQLITE_ROW && row_order(st, x) <= 0) {
+        struct arrival *r = row_order(st, x) == 0 ? arrival_add(m) : NULL;
+
+        if (!r && row_order(st, x) == 0)
             return false;
-        h->message = message;
-        h->iteration = i;
-        h->job = x->job;
-        h->critical = n == 0;
-        h->link = GW_NONE;
-        h->src = (uint32_t)sqlite3_column_int64(st, 2);
-        h->dst = (uint32_t)sqlite3_column_int64(st, 3);
-        h->post_ps = sqlite3_column_int64(st, 4);
-        h->end_ps = sqlite3_column_int64(st, 5);
-        h->cause_wait_ps = sqlite3_column_int64(st, 7);
-        message = (uint64_t)sqlite3_column_int64(st, 6);
-        not_after = h->post_ps;
+        if (r) {
+            r->message = (uint64_t)sqlite3_column_int64(st, 2);
+            r->src = (uint32_t)sqlite3_column_int64(st, 3);
+            r->dst = (uint32_t)sqlite3_column_int64(st, 4);
+            r->post_ps = sqlite3_column_int64(st, 5);
+            r->end_ps = sqlite3_column_int64(st, 6);
+            r->cause = (uint64_t)sqlite3_column_int64(st, 7);
+            r->cause_wait_ps = sqlite3_column_int64(st, 8);
+        }
+        *rc = sqlite3_step(st);
     }
     return true;
 }
 
+/* NULL: not recorded, or of another iteration. */
+static const struct arrival *arrival_find(const struct arrivals *m, uint64_t message)
+{
+    size_t low = 0, high = m->n;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+
+        if (m->v[mid].message < message)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < m->n && m->v[low].message == message ? &m->v[low] : NULL;
+}
+
+/* Adds the chain of iteration @i; false: out of memory. A cause that ends after what it caused was
+ * posted is none; and no chain is longer than there are messages. */
+static bool chain_add(struct critical *c, size_t i, const struct arrivals *m)
+{
+    const struct gw_iteration_time *x = &c->times.v[i];
+    const struct arrival *r = x->whole ? arrival_find(m, x->last_message) : NULL;
+
+    for (size_t n = 0; r && n < m->n; n++) {
+        struct hop *h = hop_add(c);
+        int64_t not_after = r->post_ps;
+
+        if (!h)
+            return false;
+        h->message = r->message;
+        h->iteration = i;
+        h->job = x->job;
+        h->critical = n == 0;
+        h->link = GW_NONE;
+        h->src = r->src;
+        h->dst = r->dst;
+        h->post_ps = r->post_ps;
+        h->end_ps = r->end_ps;
+        h->cause_wait_ps = r->cause_wait_ps;
+        r = arrival_find(m, r->cause);
+        if (r && r->end_ps > not_after)
+            break;
+    }
+    return true;
+}
+
+/* Both iterations and messages go by in order of job and iteration, one iteration in memory. */
 static enum gw_status chains_read(struct critical *c, struct gw_error *err)
 {
-    c->first = calloc(c->times.n + 1, sizeof *c->first);
-    if (!c->first)
-        return gw_fail(err, GW_NOMEM, "analysis critical: out of memory");
-    for (size_t i = 0; i < c->times.n; i++) {
+    sqlite3_stmt *st = gw_db_query(c->a->db, "SELECT job, iteration, message, src_rank, dst_rank,"
+                                   " post_ps, end_ps, cause_message, cause_wait_ps FROM message"
+                                   " WHERE end_ps IS NOT NULL AND job IS NOT NULL AND iteration IS"
+                                   " NOT NULL ORDER BY job, iteration, message", err);
+    struct arrivals m = { 0 };
+    int rc = st ? sqlite3_step(st) : SQLITE_ERROR;
+    bool ok = (c->first = calloc(c->times.n + 1, sizeof *c->first)) != NULL;
+
+    for (size_t i = 0; ok && st && i < c->times.n; i++) {
         c->first[i] = c->hops;
-        if (!chain_add(c, i))
-            return gw_fail(err, GW_NOMEM, "analysis critical: out of memory");
+        ok = arrivals_read(&m, st, &rc, &c->times.v[i]) && chain_add(c, i, &m);
     }
-    c->first[c->times.n] = c->hops;
-    return GW_OK;
+    free(m.v);
+    if (ok)
+        c->first[c->times.n] = c->hops;
+    else
+        gw_fail(err, GW_NOMEM, "analysis critical: out of memory");
+    if (st && gw_db_done(st, rc, err) == GW_OK && ok)
+        return GW_OK;
+    return ok ? GW_IO : GW_NOMEM;
 }
 
 /* ---- flows and links of the chains -------------------------------------------------------- */
@@ -143,8 +212,8 @@ static struct hop *find_hop(struct hop **sorted, size_t n, uint64_t message)
 /* One pass over all flows: flows have no index by message, which would cost every run. */
 static enum gw_status flows_scan(struct critical *c, struct hop **sorted, struct gw_error *err)
 {
-    sqlite3_stmt *st = gw_db_query(c->a->db, "SELECT message, flow, conn, start_ps, end_ps, ideal_ps"
-                                   " FROM flow WHERE end_ps IS NOT NULL", err);
+    sqlite3_stmt *st = gw_db_query(c->a->db, "SELECT message, flow, conn, start_ps, end_ps,"
+                                   " ideal_ps FROM flow WHERE end_ps IS NOT NULL", err);
     int rc;
 
     if (!st)
@@ -261,10 +330,10 @@ static enum gw_status iteration_table(struct critical *c, sqlite3_stmt *names)
 {
     static const char *const columns[] = {
         "job", "iteration", "time_s", "last_rank", "from_rank", "to_rank", "message", "flow",
-        "link", "fct_s", "slowdown", "chain_messages", "chain_message_s", "chain_local_s",
+        "link", "fct_s", "slowdown", "chain_messages", "chain_transfer_s", "chain_local_s",
     };
     struct gw_table *t = c->a->host->table_new(c->a, "critical", "Critical flow of each iteration: "
-                                               "the last one it waited for, and the chain behind it",
+                                               "the last it waited for, and the chain behind it",
                                                columns, GW_ARRAY_LEN(columns));
     enum gw_status code = t ? GW_OK : GW_NOMEM;
 
@@ -372,7 +441,7 @@ static uint64_t *iterations_by_job(const struct critical *c, size_t *jobs)
 static enum gw_status link_table(struct critical *c, sqlite3_stmt *names, sqlite3_stmt *directions)
 {
     static const char *const columns[] = {
-        "link", "direction", "iterations", "iterations_share", "chain_messages", "chain_message_s",
+        "link", "direction", "iterations", "iterations_share", "chain_messages", "chain_transfer_s",
     };
     struct gw_table *t = c->a->host->table_new(c->a, "critical_links", "How often each link was "
                                                "the critical flow's narrowest", columns,
@@ -400,7 +469,7 @@ static enum gw_status pair_table(struct critical *c)
 {
     static const char *const columns[] = {
         "job", "from_rank", "to_rank", "iterations", "iterations_share", "chain_messages",
-        "chain_message_s",
+        "chain_transfer_s",
     };
     struct gw_table *t = c->a->host->table_new(c->a, "critical_pairs", "How often each pair of "
                                                "ranks had the critical flow", columns,
@@ -432,8 +501,6 @@ static bool prepare(struct critical *c, struct gw_error *err)
 {
     struct sqlite3 *db = c->a->db;
 
-    c->message = gw_db_query(db, "SELECT job, iteration, src_rank, dst_rank, post_ps, end_ps,"
-                             " cause_message, cause_wait_ps FROM message WHERE message = ?", err);
     c->link = gw_db_query(db, "SELECT p.link FROM path p JOIN link l USING(link)"
                           " LEFT JOIN link_total t USING(link) WHERE p.conn = ? ORDER BY"
                           " CASE WHEN rate_bps > 0 THEN rate_bps ELSE 9223372036854775807 END,"
@@ -442,7 +509,7 @@ static bool prepare(struct critical *c, struct gw_error *err)
     c->node = gw_db_query(db, "SELECT n.name FROM rank r JOIN node n USING(node)"
                           " WHERE r.job = ? AND r.rank = ?", err);
     c->job = gw_db_query(db, "SELECT name FROM job WHERE job = ?", err);
-    return c->message && c->link && c->node && c->job;
+    return c->link && c->node && c->job;
 }
 
 static enum gw_status tables(struct critical *c, struct gw_error *err)
@@ -479,7 +546,6 @@ static enum gw_status critical_run(struct gw_analysis *a, struct gw_error *err)
         code = flows_read(&c, err);
     if (code == GW_OK)
         code = tables(&c, err);
-    sqlite3_finalize(c.message);
     sqlite3_finalize(c.link);
     sqlite3_finalize(c.node);
     sqlite3_finalize(c.job);

@@ -2,8 +2,8 @@
  * an_fct - flow completion times of each job, and slowdown against the ideal
  *
  * The completion time of a flow runs from its posting to the arrival of its last byte; its ideal is
- * the time it would take alone on its path, and slowdown the quotient of the two. Flows that did not
- * end are counted and have no time. Quantiles are exact, from the rows (definition in
+ * the time it would take alone on its path, and slowdown the quotient of the two. Flows that did
+ * not end are counted and have no time. Quantiles are exact, from the rows (definition in
  * gradwire/alg/iterations.h), if the record keeps all flows and they are at most EXACT_MAX; else
  * they come from the sketches that every record holds and are within 1 %. Column `from` says which.
  */

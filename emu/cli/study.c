@@ -1207,9 +1207,10 @@ static void fill_result(struct gw_study *s, struct gw_study_result *r)
     r->packets.delivered = n->pkts_delivered;
     r->packets.dropped = n->pkts_dropped;
     for (int i = 0; i < GW_DROP_COUNT; i++) {
-        if (i == GW_DROP_LOSS)
+        if (i == GW_DROP_LOSS || i == GW_DROP_CORRUPT)
             r->drops.loss += n->drops[i];
-        else if (i == GW_DROP_QUEUE_FULL)
+        else if (i == GW_DROP_QUEUE_FULL || i == GW_DROP_AQM || i == GW_DROP_FLOW_LIMIT ||
+                 i == GW_DROP_TOO_BIG || i == GW_DROP_SHARED_BUFFER)
             r->drops.queue += n->drops[i];
         else
             r->drops.other += n->drops[i];

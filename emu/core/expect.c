@@ -98,7 +98,7 @@ static double parse_number(struct parser *p)
     size_t n = number_length(start);
 
     if (n >= sizeof buf)
-        return fail_at(p, start, GW_SYNTAX, "a number of more than 63 characters; write it shorter");
+        return fail_at(p, start, GW_SYNTAX, "more than 63 characters of number; write it shorter");
     memcpy(buf, start, n);
     buf[n] = 0;
     p->at += n;

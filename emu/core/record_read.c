@@ -2,7 +2,7 @@
  * record_read - opens records, and hashes them and files
  *
  * A record of a killed run opens too: what was committed is there. If the kill fell into a commit,
- * the file's rollback journal is hot, and SQLite must write once to undo the half-made commit; where
+ * the file's rollback journal is hot, and SQLite must write once to undo the half commit; where
  * that is not permitted the sentence says so, for reading past a hot journal would show torn pages.
  *
  * The digest is SHA-256 (FIPS 180-4, by libmd) over every table but `host`: tables by name, rows by

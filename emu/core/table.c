@@ -1,10 +1,10 @@
 /*
  * table - what analyses answer, and how it is printed
  *
- * A table has a name (its key in JSON, its file in CSV), a title, columns and rows. Column names end
- * in their unit; machines get SI base units as they are, people get a unit that fits the value:
+ * A table has a name (its key in JSON, its file in CSV), a title, columns and rows. Column names
+ * end in their unit; machines get SI base units as they are, people get a unit that fits the value:
  *
- *   _s seconds   _bytes   _bps bits per second   _ratio, _utilisation, _share, _probability per cent
+ *   _s seconds   _bytes   _bps bits per second   _ratio, utilisation, _share per cent
  *
  * People see the first TEXT_ROWS rows; an analysis puts what matters most in front.
  *
@@ -290,7 +290,7 @@ static size_t column_width(const struct gw_table *t, uint32_t c)
     return width;
 }
 
-static void text_put(FILE *f, const char *s, size_t width, bool left)
+static void text_put(FILE *f, const char *s, size_t width, bool left, bool last)
 {
     size_t w = text_width(s);
     size_t gap = width > w ? width - w : 0;
@@ -299,7 +299,7 @@ static void text_put(FILE *f, const char *s, size_t width, bool left)
     if (!left)
         pad(f, gap);
     fputs(s, f);
-    if (left)
+    if (left && !last)
         pad(f, gap);
 }
 
@@ -307,8 +307,11 @@ static void text_put(FILE *f, const char *s, size_t width, bool left)
 static void text_row(const struct gw_table *t, size_t r, const size_t *width, FILE *f)
 {
     char buf[CELL_TEXT], head[CELL_TEXT];
+    uint32_t last = t->columns;
     size_t stem;
 
+    while (last && !width[last - 1])
+        last--;
     for (uint32_t c = 0; c < t->columns; c++) {
         enum unit unit = column_unit(t->column[c], &stem);
 
@@ -316,7 +319,7 @@ static void text_row(const struct gw_table *t, size_t r, const size_t *width, FI
             continue;
         column_head(t->column[c], head, sizeof head);
         text_put(f, r == SIZE_MAX ? head : cell_text(&t->cell[r * t->columns + c], unit, buf),
-                 width[c], column_is_text(t, c));
+                 width[c], column_is_text(t, c), c + 1 == last);
     }
     fputc('\n', f);
 }

@@ -754,6 +754,10 @@ void rt_msg_acked(struct net *n, struct net_msg *m, uint64_t now_ps)
     struct rt_op *o = m->send_op;
 
     m->send_op = NULL;
+    if (m->end_ps > o->cause_ps || !o->cause_msg) {
+        o->cause_msg = m->id;                       /* what waits for it waits for the message */
+        o->cause_ps = m->end_ps;
+    }
     op_end(o, now_ps);
     msg_unref(n->rt, m);
     work_off(n->rt, now_ps);

@@ -230,7 +230,7 @@ static void test_critical(void)
         { "critical", 0, "fct_s", 0.003, NULL },
         { "critical", 0, "slowdown", 3, NULL },
         { "critical", 0, "chain_messages", 3, NULL },
-        { "critical", 0, "chain_message_s", 0.0075, NULL },
+        { "critical", 0, "chain_transfer_s", 0.0075, NULL },
         { "critical", 0, "chain_local_s", 0.0015, NULL },
         { "critical", 1, "time_s", 0.007, NULL },
         { "critical", 1, "last_rank", 0, "1 h1" },
@@ -241,7 +241,7 @@ static void test_critical(void)
         { "critical_links", 0, "iterations", 1, NULL },
         { "critical_links", 0, "iterations_share", 0.5, NULL },
         { "critical_links", 0, "chain_messages", 2, NULL },
-        { "critical_links", 0, "chain_message_s", 0.008, NULL },
+        { "critical_links", 0, "chain_transfer_s", 0.008, NULL },
         { "critical_links", 1, "link", 0, "s-h0" },
         { "critical_links", 1, "iterations", 1, NULL },
         { "critical_links", 2, "link", 0, "s-h2" },         /* equal rate and load: longer wait */

@@ -125,7 +125,7 @@ static void make_record(struct scratch *s)
     add_link(s, 0, "wan:a", 0, 1, 1000000);        /* 0.2 s at 1 Mbit/s: 25,000 bytes */
     add_job(s, 0, "in.x", 2);
     CU_ASSERT(s->sink->ops->link_total(s->sink, &t) == GW_OK);
-    CU_ASSERT(s->sink->ops->meta(s->sink, "sim_ps", "200000000000", false) == GW_OK);
+    CU_ASSERT(s->sink->ops->meta(s->sink, "sim_s", "0.200000000000", false) == GW_OK);
     for (uint64_t i = 0; i < 5; i++) {
         f = flow_row(i + 1, i + 1, 0, 0, 10 * (double)(i + 1));
         add_flow(s, &f);
@@ -184,7 +184,8 @@ static void test_lookup(void)
     };
     static const char *const missing[] = {
         "", "iterations", "iterations.", "iterations.nosuch", "flows.", "flows.in.x.h0.nosuch",
-        "flows.in.x.h9.fct_s", "flows.in.x.h.1.fct_s", "links.wan:b.bytes", "links.bytes", "jobs.no.mean_s",
+        "flows.in.x.h9.fct_s", "flows.in.x.h.1.fct_s", "links.wan:b.bytes", "links.bytes",
+        "jobs.no.mean_s",
         "drops.rain", "links.wan:a.", ".", "flows.drop table flow;.x.fct_s",
     };
     struct scratch s;

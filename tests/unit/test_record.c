@@ -216,7 +216,7 @@ static void test_killed_in_commit(void)
         die_in_commit(s.dir);
     wait_for(child, &status);
     snprintf(path, sizeof path, "%s/records.sqlite-journal", s.dir);
-    CHECK_ROW(stat(path, &st) == 0 && st.st_size > 0, "no hot journal %s: nothing was tested", path);
+    CHECK_ROW(stat(path, &st) == 0 && st.st_size > 0, "no hot journal %s: nothing tested", path);
     db = gw_record_open(s.dir, &complete, &s.err);
     CHECK_ROW(db != NULL && !complete, "%s", s.err.text);
     CHECK_ROW(number_of(db, "SELECT sum(bytes) FROM flow") == 20000 * 1000.0, "torn rows: %g",

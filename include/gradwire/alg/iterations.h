@@ -95,11 +95,11 @@ static inline enum gw_status gw_db_done(sqlite3_stmt *st, int rc, struct gw_erro
 
 /*
  * The length of the run in ps, as an SQL expression; NULL if nothing is known. What the run itself
- * says (run.sim_ps), else the latest time that stands in any row: records of runs that were cut off
+ * says (run.sim_s), else the latest time that stands in any row: records of runs that were cut off
  * have no more.
  */
 #define GW_SQL_DURATION_PS                                                              \
-    "ifnull((SELECT CAST(value AS INTEGER) FROM run WHERE key = 'sim_ps'),"             \
+    "ifnull((SELECT CAST(round(value * 1e12) AS INTEGER) FROM run WHERE key = 'sim_s')," \
     " (SELECT max(t) FROM (SELECT max(end_ps) AS t FROM flow UNION ALL"                 \
     " SELECT max(end_ps) FROM message UNION ALL SELECT max(end_ps) FROM iteration"      \
     " UNION ALL SELECT max(at_ps) FROM link_sample)))"
