@@ -3,10 +3,6 @@
  *
  * gw_study_open() reads everything, builds the network and collects every problem it meets instead
  * of stopping at the first; gw_study_run() opens captures and records, plays, takes the books.
- *
- * `tc:` lines: this version takes `qdisc add|replace dev DEV root [handle H:] KIND [WORD VALUE]...`
- * with the option rows of the discipline as words; netem, classes and filters belong to the next
- * step of the road.
  */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
@@ -24,12 +20,15 @@
 #include "emu/core/record.h"
 #include "emu/core/table.h"
 #include "emu/net/prog.h"
+#include "emu/tc/cmd.h"
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "0"
 #endif
 
 #define PROGRESS_EVENTS UINT64_C(2000000)
+
+struct study_event;
 
 struct study_capture {
     struct study_capture *next;
@@ -62,6 +61,7 @@ struct gw_study {
     struct gw_record_conf record;
     struct net_transport *transport;
     struct study_capture *captures;
+    struct study_event *events;
     uint64_t        until_ps;
     uint64_t        packet_log_devs;
     struct gw_clock *clock;
@@ -221,6 +221,8 @@ static enum gw_status read_route(struct gw_study *s, struct gw_value *v, enum gw
     return GW_OK;
 }
 
+static const char *const qdisc_skip[] = { "kind", "dev", NULL };
+
 static enum gw_status link_extras(struct gw_study *s, struct gw_error *err)
 {
     const struct gw_graph *g = s->topo.graph;
@@ -242,7 +244,8 @@ static enum gw_status link_extras(struct gw_study *s, struct gw_error *err)
                    net_set_channel(s->net, i, "bernoulli", NULL, d->loss, err) != GW_OK) {
             return err->code;
         }
-        if (d->qdisc && net_set_qdisc(s->net, i, (struct gw_value *)(uintptr_t)d->qdisc, err)
+        if (d->qdisc && gw_tree_set_root(s->net->port[i].tree,
+                                         (struct gw_value *)(uintptr_t)d->qdisc, qdisc_skip, err)
             != GW_OK)
             return err->code;
     }
@@ -271,6 +274,7 @@ static bool open_network(struct gw_study *s, struct top_conf *c, struct gw_error
     if (!s->routes)
         return settle(s, err);
     s->conf.events_per_us = event_density(s->topo.graph);
+    s->conf.data_dir = s->dir;
     s->net = net_new(s->registry, s->topo.graph, &s->topo.topology, s->routes, &s->conf, err);
     if (!s->net)
         return settle(s, err);
@@ -287,44 +291,82 @@ static bool open_network(struct gw_study *s, struct top_conf *c, struct gw_error
 
 /* ---- disciplines: tc lines and the list `qdisc:` ------------------------------------------- */
 
-#define TC_WORDS 64
+struct tc_place {                  /* where a tc line stands, for its devices' sentences       */
+    struct gw_study *study;
+    const char      *where;
+    uint32_t         dev;          /* the last device that was asked for                       */
+};
 
-static enum gw_status tc_line(struct gw_study *s, const struct gw_value *v, struct gw_error *err)
+static struct gw_tree *tc_device(void *ctx, const char *name, struct gw_error *err)
 {
-    char where[512], *text = strdup(v->text), *word[TC_WORDS + 1] = { 0 }, *save = NULL;
-    unsigned n = 0, i = 4;
-    uint32_t dev;
+    struct tc_place *p = ctx;
 
-    gw_value_where(v, where, sizeof where);
-    if (!text)
-        return gw_fail(err, GW_NOMEM, "out of memory");
-    for (char *w = strtok_r(text, " \t", &save); w && n < TC_WORDS; w = strtok_r(NULL, " \t",
-                                                                                  &save))
-        word[n++] = w;
-    if (n && !strcmp(word[0], "tc"))
-        memmove(word, word + 1, n-- * sizeof *word);
-    if (n < 6 || strcmp(word[0], "qdisc") || (strcmp(word[1], "add") && strcmp(word[1], "replace"))
-        || strcmp(word[2], "dev") || strcmp(word[4], "root")) {
-        gw_fail(err, GW_SYNTAX, "%s: `%s`: this version takes `qdisc add dev DEV root KIND "
-                "[WORD VALUE]...`", where, v->text);
-    } else if (gw_graph_find_dev(s->topo.graph, word[3], where, &dev, err) == GW_OK) {
-        i = 5;
-        if (n > 7 && !strcmp(word[5], "handle"))
-            i = 7;
-        net_set_qdisc_words(s->net, dev, word[i], word + i + 1, where, err);
+    p->dev = GW_NONE;
+    if (gw_graph_find_dev(p->study->topo.graph, name, p->where, &p->dev, err) != GW_OK)
+        return NULL;
+    return p->study->net->port[p->dev].tree;
+}
+
+static struct gw_tree *tc_device_at(void *ctx, size_t i)
+{
+    struct tc_place *p = ctx;
+
+    return i < p->study->net->ports ? p->study->net->port[i].tree : NULL;
+}
+
+struct gw_tree *gw_study_tree(struct gw_study *s, const char *dev, struct gw_error *err)
+{
+    struct tc_place p = { s, "dev", GW_NONE };
+
+    return s->net ? tc_device(&p, dev, err) : NULL;
+}
+
+struct gw_tree *gw_study_tree_at(struct gw_study *s, size_t i)
+{
+    struct tc_place p = { s, "dev", GW_NONE };
+
+    return s->net ? tc_device_at(&p, i) : NULL;
+}
+
+/* Runs one line; @dev gets the device that it named, GW_NONE: none. */
+static enum gw_status tc_line(struct gw_study *s, const char *line, const char *where,
+                              uint64_t now_ps, uint32_t *dev, struct gw_error *err)
+{
+    struct tc_place place = { s, where, GW_NONE };
+    struct gw_tc_ctx c = { .ctx = &place, .device = tc_device, .device_at = tc_device_at,
+                           .now_ps = now_ps };
+    struct gw_error inner = { 0 };
+    uint32_t count = 0;
+    char **word = gw_tc_split(line, &count), **first = word;
+    int rc;
+
+    if (!word)
+        return gw_fail(err, GW_NOMEM, "out of memory for a tc line");
+    if (count && !strcmp(word[0], "tc")) {
+        first++;
+        count--;
     }
-    free(text);
+    rc = gw_tc_run(&c, first, count, &inner);
+    if (rc)
+        gw_fail(err, GW_PARAM, "%s: `%s`: %s (tc's exit code %d)", where, line,
+                inner.code ? inner.text : "refused", rc);
+    if (dev)
+        *dev = place.dev;
+    free(word[0]);
+    free(word);
     return err->code;
 }
 
 static void read_tc(struct gw_study *s, struct gw_value *v, struct gw_error *err)
 {
+    char where[512];
+
     if (!v || (want_kind(v, GW_V_LIST, "tc", err), !settle(s, err)))
         return;
     for (struct gw_value *e = v->child; e; e = e->next) {
         e->used = true;
         if (want_kind(e, GW_V_SCALAR, "an entry of tc", err) == GW_OK)
-            tc_line(s, e, err);
+            tc_line(s, e->text, gw_value_where(e, where, sizeof where), 0, NULL, err);
         settle(s, err);
     }
 }
@@ -346,7 +388,7 @@ static void read_qdiscs(struct gw_study *s, struct gw_value *v, struct gw_error 
                 gw_fail(err, GW_PARAM, "%s: an entry of `qdisc:` needs `dev:`, one end of a link "
                         "such as \"wan:a\"", where);
             else if (gw_graph_find_dev(s->topo.graph, d->text, where, &dev, err) == GW_OK)
-                net_set_qdisc(s->net, dev, e, err);
+                gw_tree_set_root(s->net->port[dev].tree, e, qdisc_skip, err);
         }
         settle(s, err);
     }
@@ -811,17 +853,101 @@ static void read_expect(struct gw_study *s, struct gw_value *v, struct gw_error 
     }
 }
 
+/* ---- events ------------------------------------------------------------------------------- */
+
+struct study_event {
+    struct study_event *next;
+    struct gw_study *study;
+    struct gw_timer  timer;
+    const char *tc;
+    char        where[256];
+};
+
+struct event_conf {
+    uint64_t    at_ps;
+    const char *tc;
+};
+
+static const struct gw_param event_rows[] = {
+    { "at", GW_P_TIME, offsetof(struct event_conf, at_ps), NULL, NULL, NULL,
+      "Simulated time." },
+    { "tc", GW_P_STRING, offsetof(struct event_conf, tc), NULL, NULL, NULL, "A tc(8) line." },
+};
+
+static void event_fire(void *owner, uint64_t now_ps)
+{
+    struct study_event *e = owner;
+    struct gw_error err = { 0 };
+    uint32_t dev = GW_NONE;
+
+    if (tc_line(e->study, e->tc, e->where, now_ps, &dev, &err) != GW_OK)
+        net_fail(e->study->net, err.code, err.text);
+    else if (dev != GW_NONE)
+        net_port_kick(&e->study->net->port[dev], now_ps);
+}
+
+/* The device of a line: the word behind dev. */
+static enum gw_status event_device(struct gw_study *s, const struct study_event *e,
+                                   struct gw_error *err)
+{
+    uint32_t count = 0, dev;
+    char **word = gw_tc_split(e->tc, &count);
+    const char *name = NULL;
+
+    for (uint32_t i = 0; word && i + 1 < count; i++)
+        if (!strcmp(word[i], "dev"))
+            name = word[i + 1];
+    if (!name)
+        gw_fail(err, GW_SYNTAX, "%s: `%s` names no device; write `... dev LINK:END ...`",
+                e->where, e->tc);
+    else if (gw_graph_find_dev(s->topo.graph, name, e->where, &dev, err) == GW_OK)
+        s->net->port[dev].changes = true;
+    if (word) {
+        free(word[0]);
+        free(word);
+    }
+    return err->code;
+}
+
 static void read_events(struct gw_study *s, struct gw_value *v, struct gw_error *err)
 {
-    char where[512];
-
-    if (!v)
+    if (!v || (want_kind(v, GW_V_LIST, "events", err), !settle(s, err)))
         return;
-    if (want_kind(v, GW_V_LIST, "events", err) == GW_OK && v->child)
-        gw_fail(err, GW_PARAM, "%s: timed changes are not known to this version; leave `events:` "
-                "out and give the links their final values",
-                gw_value_where(v->child, where, sizeof where));
-    settle(s, err);
+    for (struct gw_value *x = v->child; x; x = x->next) {
+        struct event_conf c;
+        struct study_event *e = calloc(1, sizeof *e);
+
+        x->used = true;
+        if (!e) {
+            gw_fail(err, GW_NOMEM, "out of memory for events");
+        } else {
+            e->next = s->events;
+            s->events = e;
+            e->study = s;
+            e->tc = "";
+            gw_value_where(x, e->where, sizeof e->where);
+            if (want_kind(x, GW_V_MAP, "an entry of events", err) == GW_OK &&
+                gw_params_read(event_rows, GW_ARRAY_LEN(event_rows), &c, x, NULL, "event", NULL,
+                               err) == GW_OK) {
+                e->tc = c.tc;
+                e->timer = (struct gw_timer){ .fire = event_fire, .owner = e,
+                                              .comp = s->net->nodes, .due_ps = c.at_ps };
+                event_device(s, e, err);
+            }
+        }
+        settle(s, err);
+    }
+}
+
+static void arm_events(struct gw_study *s)
+{
+    for (struct study_event *e = s->events; e; e = e->next)
+        gw_engine_timer_set(s->net->engine, &e->timer, e->timer.due_ps);
+}
+
+static void warn(void *ctx, const char *sentence)
+{
+    add_text(&((struct gw_study *)ctx)->warning, sentence);
 }
 
 static void suspicious(struct gw_study *s)
@@ -832,6 +958,7 @@ static void suspicious(struct gw_study *s)
         const struct net_port *o = &s->net->port[i];
         char dev[512], text[1024];
 
+        gw_tree_advise(o->tree, warn, s);
         if (!o->channel || !o->channel->ops->mean_loss)
             continue;
         gw_graph_dev_name(g, i, dev, sizeof dev);
@@ -932,6 +1059,12 @@ void gw_study_free(struct gw_study *s)
             gw_capture_close(c->open, NULL, &(struct gw_error){ 0 });
         free(c->filter);
         free(c);
+    }
+    while (s->events) {
+        struct study_event *e = s->events;
+
+        s->events = e->next;
+        free(e);
     }
     rt_free(s->rt);
     net_free(s->net);
@@ -1304,6 +1437,7 @@ enum gw_status gw_study_run(struct gw_study *s, const char *dir, gw_progress_fn 
     net_start_records(s->net, sink);
     rt_start_records(s->rt, sink);
     gw_engine_set_clock(s->net->engine, s->clock);
+    arm_events(s);
     if (rt_start(s->rt, err) != GW_OK || play(s, progress, ctx, &stopped, err) != GW_OK)
         goto out;
     net_finish_records(s->net);

@@ -55,6 +55,10 @@ GW_API enum gw_status gw_study_run(struct gw_study *s, const char *dir, gw_progr
 GW_API const char *gw_study_expect(const struct gw_study *s, size_t i);
 /* Files written besides the records, i-th path or NULL: captures, logs. */
 GW_API const char *gw_study_output(const struct gw_study *s, size_t i);
+/* The disciplines at a device ("wan:a"), and at the i-th device or NULL, for `gradwire tc`. */
+struct gw_tree;
+GW_API struct gw_tree *gw_study_tree(struct gw_study *s, const char *dev, struct gw_error *err);
+GW_API struct gw_tree *gw_study_tree_at(struct gw_study *s, size_t i);
 /* explain: text about steps, bytes, the bounding link, bounds, effective loss; dry run. */
 GW_API enum gw_status gw_study_explain(struct gw_study *s, FILE *out, struct gw_error *err);
 

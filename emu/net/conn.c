@@ -700,50 +700,26 @@ static void emit_rx(struct gw_rx *rx, struct gw_pkt *p, uint64_t now_ps)
     net_port_send(n, &n->port[c->out_rev], p, now_ps);
 }
 
-/* ---- queue disciplines: the host keeps the books ------------------------------------------- */
-
-static enum gw_verdict qdisc_enqueue(struct gw_qdisc *q, struct gw_pkt *p, uint64_t now_ps)
+static struct gw_pkt *pkt_copy(void *net, const struct gw_pkt *p)
 {
-    uint32_t len = p->len_bytes;
-    enum gw_verdict v;
+    struct net *n = net;
+    struct gw_pkt *d = net_pkt_alloc(n);
+    void *e;
 
-    q->drop_reason = GW_DROP_QUEUE_FULL;
-    v = q->ops->enqueue(q, p, now_ps);
-    if (v == GW_Q_DROPPED) {
-        q->dropped_pkts++;
-        q->dropped_bytes += len;
-        q->drops[q->drop_reason]++;
-        return v;
+    if (!d)
+        return NULL;
+    *d = *p;
+    d->next = NULL;
+    d->ext = GW_NONE;
+    if (p->ext == GW_NONE)
+        return d;
+    e = ext_alloc(n, d);
+    if (!e) {
+        net_pkt_free(n, d);
+        return NULL;
     }
-    q->backlog_bytes += v == GW_Q_TRIMMED ? p->len_bytes : len;
-    q->backlog_pkts++;
-    return v;
-}
-
-static struct gw_pkt *qdisc_dequeue(struct gw_qdisc *q, uint64_t now_ps)
-{
-    struct gw_pkt *p = q->ops->dequeue(q, now_ps);
-
-    if (p) {
-        q->backlog_bytes -= p->len_bytes;
-        q->backlog_pkts--;
-        q->sent_bytes += p->len_bytes;
-        q->sent_pkts++;
-    }
-    return p;
-}
-
-/* A discipline throws out a packet that it had taken. */
-static void qdisc_drop(struct gw_qdisc *q, struct gw_pkt *p, enum gw_drop_reason why)
-{
-    struct net_port *o = q->port;
-
-    q->backlog_bytes -= p->len_bytes;
-    q->backlog_pkts--;
-    q->dropped_pkts++;
-    q->dropped_bytes += p->len_bytes;
-    q->drops[why]++;
-    net_drop(o->net, o, p, why);
+    memcpy(e, net_ext_get(n, p), n->ext_bytes);
+    return d;
 }
 
 static void timer_set(void *net, struct gw_timer *t, uint64_t at_ps)
@@ -764,9 +740,8 @@ void net_host_functions(struct gw_host *h)
     h->ext_get = net_ext_get;
     h->timer_set = timer_set;
     h->timer_stop = timer_stop;
-    h->qdisc_drop = qdisc_drop;
-    h->qdisc_enqueue = qdisc_enqueue;
-    h->qdisc_dequeue = qdisc_dequeue;
+    h->pkt_copy = pkt_copy;
+    gw_tree_host(h);
     h->nic_room = net_nic_room;
     h->emit_tx = emit_tx;
     h->emit_rx = emit_rx;

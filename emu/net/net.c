@@ -129,6 +129,46 @@ static void net_nodes(struct net *n)
     }
 }
 
+static void tree_drop(void *port, struct gw_pkt *p, enum gw_drop_reason why)
+{
+    struct net_port *o = port;
+
+    net_drop(o->net, o, p, why);
+}
+
+/* What stands in the real packet, for filters. */
+static void tree_fields(void *port, const struct gw_pkt *p, struct gw_pkt_fields *f)
+{
+    struct net *n = ((struct net_port *)port)->net;
+    const struct net_conn *c = p->flags & GW_PKT_FRAME ? NULL : n->conn[p->flow];
+    bool back = p->flags & GW_PKT_REVERSE;
+
+    f->src_ip = UINT32_C(0x0a000000) + p->src + 1;
+    f->dst_ip = UINT32_C(0x0a000000) + p->dst + 1;
+    f->ip_proto = c ? 6 : 17;
+    f->src_port = c ? (back ? c->addr.dst_port : c->addr.src_port) : (uint16_t)(10000 + p->flow);
+    f->dst_port = c ? (back ? c->addr.src_port : c->addr.dst_port) : 9;
+    f->tos = (uint8_t)(p->dscp << 2 | p->ecn);
+    f->ip_bytes = (uint16_t)(p->len_bytes > GW_ETH_BYTES ? p->len_bytes - GW_ETH_BYTES : 0);
+}
+
+static enum gw_status port_tree(struct net *n, uint32_t id, struct gw_error *err)
+{
+    struct net_port *o = &n->port[id];
+    char dev[256];
+    struct gw_tree_conf c = {
+        .registry = n->registry, .dev = gw_graph_dev_name(n->graph, id, dev, sizeof dev),
+        .net = n, .comp = o->from, .rate_bps = o->rate_bps,
+        .mtu_bytes = n->graph->link[id / 2].mtu_bytes + GW_ETH_BYTES, .txqueuelen = 1000,
+        .auto_limit_bytes = auto_limit(o->rate_bps, o->delay_ps), .seed = n->conf.seed,
+        .data_dir = n->conf.data_dir, .ctx = o, .drop = tree_drop, .kick = net_port_kick,
+        .fields = tree_fields,
+    };
+
+    o->tree = gw_tree_new(&c, err);
+    return o->tree ? GW_OK : err->code;
+}
+
 struct net *net_new(struct gw_registry *r, struct gw_graph *g, struct gw_topology *t,
                     struct gw_routes *routes, const struct net_conf *c, struct gw_error *err)
 {
@@ -148,6 +188,11 @@ struct net *net_new(struct gw_registry *r, struct gw_graph *g, struct gw_topolog
         goto nomem;
     for (uint32_t i = 0; i < n->ports; i++)
         port_init(n, i);
+    for (uint32_t i = 0; i < n->ports; i++)
+        if (port_tree(n, i, err) != GW_OK) {
+            net_free(n);
+            return NULL;
+        }
     net_nodes(n);
     if (c->route == NET_DMOD)
         dmod_divisors(n);
@@ -160,17 +205,6 @@ nomem:
     net_free(n);
     gw_fail(err, GW_NOMEM, "out of memory for the network");
     return NULL;
-}
-
-static void qdisc_free(struct gw_qdisc *q)
-{
-    if (!q)
-        return;
-    if (q->ops->fini)
-        q->ops->fini(q);
-    free(q->priv);
-    free(q->conf);
-    free(q);
 }
 
 static void channel_free(struct gw_channel *c)
@@ -192,7 +226,7 @@ void net_free(struct net *n)
     for (uint32_t i = 0; n->port && i < n->ports; i++) {
         struct net_port *o = &n->port[i];
 
-        qdisc_free(o->qdisc);
+        gw_tree_free(o->tree);
         channel_free(o->channel);
         free(o->wait);
         if (o->log) {
@@ -222,126 +256,23 @@ void net_free(struct net *n)
 
 /* ---- disciplines and channels ------------------------------------------------------------- */
 
-static struct gw_qdisc *qdisc_new(struct net *n, uint32_t id, const struct gw_entry *e)
-{
-    struct net_port *o = &n->port[id];
-    struct gw_qdisc *q = calloc(1, sizeof *q);
-    const struct gw_qdisc_ops *ops = e->ops;
-    char dev[256], name[300];
-
-    if (!q)
-        return NULL;
-    q->ops = ops;
-    q->host = n->host;
-    q->port = o;
-    q->priv = calloc(1, ops->priv_bytes + 1);
-    q->conf = calloc(1, ops->conf_bytes + 1);
-    q->txqueuelen = 1000;
-    q->mtu_bytes = n->graph->link[id / 2].mtu_bytes + GW_ETH_BYTES;
-    q->rate_bps = o->rate_bps;
-    q->auto_limit_bytes = auto_limit(o->rate_bps, o->delay_ps);
-    gw_graph_dev_name(n->graph, id, dev, sizeof dev);
-    snprintf(name, sizeof name, "link/%s/qdisc", dev);
-    gw_rng_open(&q->rng, n->conf.seed, name);
-    if (!q->priv || !q->conf) {
-        qdisc_free(q);
-        return NULL;
-    }
-    return q;
-}
-
-static enum gw_status qdisc_install(struct net *n, uint32_t id, struct gw_qdisc *q, bool user,
-                                    struct gw_error *err)
-{
-    struct net_port *o = &n->port[id];
-
-    if (q->ops->init && q->ops->init(q, err) != GW_OK) {
-        qdisc_free(q);
-        return err->code;
-    }
-    qdisc_free(o->qdisc);
-    o->qdisc = q;
-    o->user_qdisc = user;
-    return GW_OK;
-}
-
-enum gw_status net_set_qdisc(struct net *n, uint32_t id, struct gw_value *v, struct gw_error *err)
-{
-    static const char *const skip[] = { "kind", "dev", NULL };
-    struct gw_value *kind = gw_value_get(v, "kind");
-    const struct gw_entry *e;
-    struct gw_qdisc *q;
-    char where[512], what[300];
-
-    gw_value_where(kind ? kind : v, where, sizeof where);
-    gw_value_get(v, "dev");
-    if (!kind || !kind->text)
-        return gw_fail(err, GW_PARAM, "%s: a queue discipline needs `kind:`, e.g. {kind: pfifo, "
-                       "limit: 100}", where);
-    e = gw_registry_find(n->registry, GW_KIND_QDISC, kind->text, where, err);
-    if (!e)
-        return err->code;
-    q = qdisc_new(n, id, e);
-    if (!q)
-        return gw_fail(err, GW_NOMEM, "out of memory for a queue discipline");
-    snprintf(what, sizeof what, "qdisc %s", e->plugin->name);
-    if (gw_params_read(e->plugin->params, e->plugin->param_count, q->conf, v, skip, what,
-                       &q->given, err) != GW_OK) {
-        qdisc_free(q);
-        return err->code;
-    }
-    return qdisc_install(n, id, q, true, err);
-}
-
-enum gw_status net_set_qdisc_words(struct net *n, uint32_t id, const char *kind,
-                                   char *const *word, const char *where, struct gw_error *err)
-{
-    const struct gw_entry *e = gw_registry_find(n->registry, GW_KIND_QDISC, kind, where, err);
-    const struct gw_plugin *p;
-    struct gw_qdisc *q;
-
-    if (!e)
-        return err->code;
-    p = e->plugin;
-    q = qdisc_new(n, id, e);
-    if (!q)
-        return gw_fail(err, GW_NOMEM, "out of memory for a queue discipline");
-    if (gw_params_read(p->params, p->param_count, q->conf, NULL, NULL, kind, NULL, err) != GW_OK)
-        goto bad;
-    for (; *word; word += 2) {
-        uint32_t i = 0;
-
-        while (i < p->param_count && strcmp(p->params[i].name, *word))
-            i++;
-        if (i == p->param_count || !word[1]) {
-            gw_fail(err, GW_PARAM, i == p->param_count ?
-                    "%s: \"%s\" is not a word of qdisc %s; `gradwire help qdisc %s` lists them" :
-                    "%s: \"%s\" of qdisc %s lacks its value; `gradwire help qdisc %s` says which",
-                    where, *word, kind, kind);
-            goto bad;
-        }
-        if (gw_param_set(&p->params[i], q->conf, word[1], where, err) != GW_OK)
-            goto bad;
-        q->given |= UINT64_C(1) << i;
-    }
-    return qdisc_install(n, id, q, true, err);
-bad:
-    qdisc_free(q);
-    return err->code;
-}
-
+/* A FIFO by bytes, for ports that nobody configured and that must run queued. */
 static enum gw_status default_fifo(struct net *n, uint32_t id, struct gw_error *err)
 {
-    char limit[32] = "limit", value[32];
-    char *word[3] = { limit, value, NULL };
     struct net_port *o = &n->port[id];
-    enum gw_status s;
+    struct gw_qdisc *q = gw_tree_make(o->tree, "bfifo", "default queue", err);
+    char limit[32], *word[] = { "limit", limit, NULL };
+    struct gw_tc_args a = { .word = word, .count = 2, .host = n->host };
 
-    snprintf(value, sizeof value, "%llu", o->limit_bytes == UINT64_MAX ? 4294967295ull :
+    if (!q)
+        return err->code;
+    snprintf(limit, sizeof limit, "%llu", o->limit_bytes > 4294967295u ? 4294967295ull :
              (unsigned long long)o->limit_bytes);
-    s = net_set_qdisc_words(n, id, "bfifo", word, "default queue", err);
-    o->user_qdisc = false;
-    return s;
+    if (gw_tree_parse(q, &a, q->conf, &q->given, err) != GW_OK ||
+        gw_tree_init(o->tree, q, err) != GW_OK)
+        return err->code;
+    q->hidden = true;
+    return gw_tree_graft(o->tree, q, GW_TC_ROOT, 0, err);
 }
 
 enum gw_status net_set_channel(struct net *n, uint32_t id, const char *kind, struct gw_value *v,
@@ -463,15 +394,16 @@ enum gw_status net_ready(struct net *n, struct gw_error *err)
 
     for (uint32_t i = 0; i < n->ports; i++) {
         struct net_port *o = &n->port[i];
-        bool fifo = !o->qdisc || (o->qdisc->ops->fifo_limits &&
-                                  o->qdisc->ops->fifo_limits(o->qdisc, &o->limit_pkts,
-                                                             &o->limit_bytes));
+        struct gw_qdisc *root = o->tree->root;
+        bool fifo = !root || (root->ops->fifo_limits && !o->tree->stab.set &&
+                              root->ops->fifo_limits(root, &o->limit_pkts, &o->limit_bytes));
 
-        if (!o->qdisc && !o->is_nic && o->rate_bps)
+        o->user_qdisc = root != NULL;
+        if (!root && !o->is_nic && o->rate_bps)
             o->limit_bytes = auto_limit(o->rate_bps, o->delay_ps);
-        if (!fifo || o->cap_tx) {
+        if (!fifo || o->cap_tx || o->changes) {
             o->mode = PORT_QUEUED;
-            if (!o->qdisc && default_fifo(n, i, err) != GW_OK)
+            if (!root && default_fifo(n, i, err) != GW_OK)
                 return err->code;
         }
         nic_limits(n, o);
@@ -488,6 +420,15 @@ enum gw_status net_ready(struct net *n, struct gw_error *err)
 
 /* ---- records ------------------------------------------------------------------------------ */
 
+static uint64_t port_marks(const struct net_port *o)
+{
+    uint64_t marks = 0;
+
+    for (const struct gw_qdisc *q = o->tree->all; q; q = q->sibling)
+        marks += q->marked_pkts;
+    return marks;
+}
+
 static void take_samples(void *owner, uint64_t now_ps)
 {
     struct net *n = owner;
@@ -495,7 +436,7 @@ static void take_samples(void *owner, uint64_t now_ps)
     for (uint32_t i = 0; i < n->ports; i++) {
         struct net_port *o = &n->port[i];
         struct gw_rec_link_sample s = { .at_ps = now_ps, .link = i };
-        uint64_t sent, drops = 0, marks = o->qdisc ? o->qdisc->marked_pkts : 0;
+        uint64_t sent, drops = 0, marks = port_marks(o);
 
         net_port_queue(o, now_ps, &s.queue_bytes, &s.queue_pkts);
         sent = o->sent_bytes - (o->mode == PORT_ARITHMETIC ? s.queue_bytes : 0);
@@ -553,7 +494,7 @@ static uint64_t in_flight(const struct net *n, uint32_t id)
     const struct net_port *o = &n->port[id];
 
     return o->sent_pkts + o->duplicated_pkts - o->lost_pkts - n->delivered[id].pkts +
-           (o->mode == PORT_QUEUED ? o->qdisc->backlog_pkts : 0);
+           (o->mode == PORT_QUEUED && o->tree->root ? o->tree->root->backlog_pkts : 0);
 }
 
 void net_finish_records(struct net *n)
@@ -569,15 +510,18 @@ void net_finish_records(struct net *n)
             .wait_sum_ps_hi = (uint64_t)(o->wait_sum_ps >> 64),
             .wait_sum_ps = (uint64_t)o->wait_sum_ps, .wait_max_ps = o->wait_max_ps,
             .queue_max_bytes = o->queue_max_bytes, .queue_max_pkts = o->queue_max_pkts,
-            .marked_pkts = o->qdisc ? o->qdisc->marked_pkts : 0,
+            .marked_pkts = port_marks(o),
             .fluid_bytes = o->fluid_bytes, .drops = o->drops,
         };
 
         if (n->sink->ops->link_total(n->sink, &t) != GW_OK)
             net_fail(n, GW_IO, "the records could not be written");
-        if (o->qdisc && o->user_qdisc)
-            record_stats(n, i, "qdisc", o->qdisc->priv, o->qdisc->ops->stats,
-                         o->qdisc->ops->stat_count);
+        for (const struct gw_qdisc *q = o->user_qdisc ? o->tree->all : NULL; q; q = q->sibling) {
+            char owner[128];
+
+            snprintf(owner, sizeof owner, "qdisc:%s:%x:", q->kind, q->handle >> 16);
+            record_stats(n, i, owner, q->priv, q->ops->stats, q->ops->stat_count);
+        }
         if (o->channel)
             record_stats(n, i, "channel", o->channel->priv, o->channel->ops->stats,
                          o->channel->ops->stat_count);

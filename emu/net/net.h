@@ -12,6 +12,7 @@
 #include "emu/core/registry.h"
 #include "emu/io/capture.h"
 #include "emu/net/graph.h"
+#include "emu/tc/tree.h"
 
 struct net;
 struct net_conn;
@@ -55,7 +56,8 @@ struct __attribute__((aligned(64))) net_port {
     uint8_t  mode, flags;
     bool     busy;                /* queued mode: serialising                                   */
     bool     is_nic;              /* a host's own: never drops unless the user put a qdisc there*/
-    bool     user_qdisc;
+    bool     user_qdisc;          /* the study put something there                              */
+    bool     changes;             /* timed events change it: never by arithmetic                */
     /* books */
     uint64_t sent_pkts, sent_bytes, wire_bytes, busy_ps;
     uint64_t lost_pkts;           /* by the channel; in drops too                               */
@@ -67,7 +69,7 @@ struct __attribute__((aligned(64))) net_port {
     uint64_t sample_bytes, sample_drops, sample_marks;   /* counters at the last sample         */
     /* cold */
     struct gw_channel *channel;
-    struct gw_qdisc *qdisc;
+    struct gw_tree *tree;         /* always there; its root may be absent (default queue)       */
     struct gw_pkt *flight_head, *flight_tail;            /* PORT_LONG                           */
     struct gw_timer timer;        /* queued: end of serialisation or next_ps; NIC: room again   */
     struct net_conn *room_head, *room_tail, *serving;    /* flows that wait for room            */
@@ -173,6 +175,7 @@ struct net_conf {
     double   events_per_us;
     uint64_t link_sample_ps;      /* 0: no link samples                                         */
     bool     flow_records;
+    const char *data_dir;         /* of the study: user tables are looked up there              */
 };
 
 struct net {
@@ -232,11 +235,6 @@ struct net {
 struct net *net_new(struct gw_registry *r, struct gw_graph *g, struct gw_topology *t,
                     struct gw_routes *routes, const struct net_conf *c, struct gw_error *err);
 void net_free(struct net *n);
-/* Discipline on directed link @id; @v is its map (kind + options). */
-enum gw_status net_set_qdisc(struct net *n, uint32_t id, struct gw_value *v, struct gw_error *err);
-/* From a tc-like command: qdisc kind with words that name option rows. */
-enum gw_status net_set_qdisc_words(struct net *n, uint32_t id, const char *kind,
-                                   char *const *word, const char *where, struct gw_error *err);
 enum gw_status net_set_channel(struct net *n, uint32_t id, const char *kind, struct gw_value *v,
                                double loss, struct gw_error *err);
 /* Captures and logs make their ports run queued; call before the run. */
@@ -254,6 +252,7 @@ void net_deliver(void *net, uint32_t node, struct gw_pkt *p, uint64_t now_ps);
 
 /* port.c */
 void net_port_send(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t now_ps);
+void net_port_kick(void *port, uint64_t now_ps);
 void net_port_room(struct net_port *o, uint64_t now_ps);
 void net_port_queue(struct net_port *o, uint64_t now_ps, uint64_t *bytes, uint64_t *pkts);
 void net_drop(struct net *n, struct net_port *o, struct gw_pkt *p, enum gw_drop_reason why);

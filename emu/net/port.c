@@ -144,19 +144,9 @@ static void through_channel(struct net *n, struct net_port *o, struct gw_pkt *p,
 
     c->seen_pkts++;
     if (fate & GW_FATE_DUPLICATE) {
-        struct gw_pkt *d = net_pkt_alloc(n);
+        struct gw_pkt *d = n->host->pkt_copy(n, p);
 
         if (d) {
-            uint32_t ext = d->ext;
-
-            *d = *p;
-            d->ext = ext;
-            if (p->ext != GW_NONE) {
-                void *e = n->host->ext_alloc(n, d);
-
-                if (e)
-                    memcpy(e, net_ext_get(n, p), n->ext_bytes);
-            }
             c->duplicated_pkts++;
             o->duplicated_pkts++;
             fly(n, o, d, sent_ps + o->delay_ps + extra, !c->ops->reorders);
@@ -266,13 +256,12 @@ static inline void send_arithmetic(struct net *n, struct net_port *o, struct gw_
 
 static void pull(struct net *n, struct net_port *o, uint64_t now_ps)
 {
-    for (;;) {
-        struct gw_qdisc *q = o->qdisc;
-        struct gw_pkt *p = n->host->qdisc_dequeue(q, now_ps);
+    while (!o->busy) {
+        struct gw_pkt *p = gw_tree_dequeue(o->tree, now_ps);
         uint64_t tx;
 
         if (!p) {
-            uint64_t at = q->backlog_pkts ? q->ops->next_ps(q, now_ps) : GW_NEVER;
+            uint64_t at = gw_tree_next_ps(o->tree, now_ps);
 
             if (at != GW_NEVER)
                 gw_engine_timer_set(n->engine, &o->timer, at);
@@ -294,11 +283,19 @@ static void pull(struct net *n, struct net_port *o, uint64_t now_ps)
         if (tx) {
             o->busy = true;
             gw_engine_timer_set(n->engine, &o->timer, o->free_ps);
-            break;
         }
     }
     if (o->is_nic && o->room_head)
         net_port_room(o, now_ps);
+}
+
+/* Something changed inside the tree: it may have a packet ready. */
+void net_port_kick(void *port, uint64_t now_ps)
+{
+    struct net_port *o = port;
+
+    if (o->tree->root && !o->busy)
+        pull(o->net, o, now_ps);
 }
 
 static void port_timer(void *owner, uint64_t now_ps)
@@ -315,14 +312,18 @@ static void port_timer(void *owner, uint64_t now_ps)
 
 static void send_queued(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t now_ps)
 {
-    p->stamp_ps = now_ps;
-    if (n->host->qdisc_enqueue(o->qdisc, p, now_ps) == GW_Q_DROPPED) {
-        net_drop(n, o, p, o->qdisc->drop_reason);
+    struct gw_qdisc *root = o->tree->root;
+
+    if (GW_UNLIKELY(!root)) {                       /* deleted while running: noqueue          */
+        net_drop(n, o, p, GW_DROP_LINK_DOWN);
         return;
     }
+    if (gw_tree_enqueue(o->tree, p, now_ps) == GW_Q_DROPPED)
+        net_drop(n, o, p, root->drop_reason);
+    else
+        note_queue(o, root->backlog_bytes, root->backlog_pkts);
     if (!o->busy)
         pull(n, o, now_ps);
-    note_queue(o, o->qdisc->backlog_bytes, o->qdisc->backlog_pkts);
 }
 
 void net_port_send(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t now_ps)
@@ -338,8 +339,8 @@ void net_port_send(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t
 void net_port_queue(struct net_port *o, uint64_t now_ps, uint64_t *bytes, uint64_t *pkts)
 {
     if (o->mode == PORT_QUEUED) {
-        *bytes = o->qdisc->backlog_bytes;
-        *pkts = o->qdisc->backlog_pkts;
+        *bytes = o->tree->root ? o->tree->root->backlog_bytes : 0;
+        *pkts = o->tree->root ? o->tree->root->backlog_pkts : 0;
         return;
     }
     settle(o, now_ps);
@@ -352,7 +353,8 @@ void net_port_queue(struct net_port *o, uint64_t now_ps, uint64_t *bytes, uint64
 static uint64_t backlog_ps(const struct net_port *o, uint64_t now_ps)
 {
     if (o->mode == PORT_QUEUED)
-        return o->rate_bps ? gw_mul_div(o->qdisc->backlog_bytes, 8 * GW_PS_PER_S, o->rate_bps) : 0;
+        return o->rate_bps && o->tree->root ?
+               gw_mul_div(o->tree->root->backlog_bytes, 8 * GW_PS_PER_S, o->rate_bps) : 0;
     return o->free_ps > now_ps ? o->free_ps - now_ps : 0;
 }
 

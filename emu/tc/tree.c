@@ -170,6 +170,13 @@ static void list(struct gw_tree *t, struct gw_qdisc *q)
     *at = q;
 }
 
+static void bury(struct gw_qdisc *q)
+{
+    free(q->priv);
+    free(q->conf);
+    free(q);
+}
+
 static void qdisc_free(struct gw_qdisc *q)
 {
     struct gw_tree *t;
@@ -183,9 +190,12 @@ static void qdisc_free(struct gw_qdisc *q)
         if (q->ops->fini)
             q->ops->fini(q);
     }
-    free(q->priv);
-    free(q->conf);
-    free(q);
+    if (q->net) {                          /* the engine may hold events of its timers         */
+        q->sibling = t->dead;
+        t->dead = q;
+        return;
+    }
+    bury(q);
 }
 
 struct gw_qdisc *gw_tree_make(struct gw_tree *t, const char *kind, const char *where,
@@ -335,6 +345,12 @@ void gw_tree_free(struct gw_tree *t)
         qdisc_free(t->root);
     while (t->all)
         qdisc_free(t->all);
+    while (t->dead) {
+        struct gw_qdisc *q = t->dead;
+
+        t->dead = q->sibling;
+        bury(q);
+    }
     gw_filter_free_all(t);
     free((char *)(uintptr_t)t->conf.dev);
     free(t);

@@ -49,6 +49,7 @@ struct gw_tree {
     struct gw_host  *host;
     struct gw_qdisc *root;        /* NULL: noqueue                                             */
     struct gw_qdisc *all;         /* by sibling, newest last                                   */
+    struct gw_qdisc *dead;        /* taken out of a live tree; freed with it                   */
     struct gw_filter *filters;
     struct gw_stab   stab;        /* of the root                                               */
     uint32_t next_handle;         /* automatic: 8001: and up                                   */
