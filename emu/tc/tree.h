@@ -54,6 +54,7 @@ struct gw_tree {
     struct gw_stab   stab;        /* of the root                                               */
     uint32_t next_handle;         /* automatic: 8001: and up                                   */
     bool     again;               /* inside qdisc_again                                        */
+    const char *ingress;          /* "ingress" or "clsact": shown, no packet passes it         */
 };
 
 GW_API struct gw_tree *gw_tree_new(const struct gw_tree_conf *c, struct gw_error *err);

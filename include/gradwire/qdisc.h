@@ -135,7 +135,10 @@ struct gw_qdisc_ops {
     void (*advise)(const struct gw_qdisc *q, void (*say)(void *ctx, const char *sentence),
                    void *ctx);
     bool not_in_kernel;          /* gradwire's own: tc has no word for it                      */
-    void (*spare[8])(void);
+    /* Optional: what `tc class show` names as the class's parent: a class id, or GW_TC_ROOT. NULL:
+     * GW_TC_ROOT if classes can be added, else the discipline itself. */
+    uint32_t (*class_parent)(const struct gw_qdisc *q, const struct gw_qclass *cl);
+    void (*spare[7])(void);
 };
 
 /* A counter in a private struct: uint64_t at @offset. */
