@@ -48,11 +48,20 @@ enum gw_drop_reason {
 
 struct gw_qdisc;
 
+/* Whose books `tc -s class show` prints for a class. */
+enum gw_class_books {
+    GW_BOOKS_CHILD,              /* its child's                                                */
+    GW_BOOKS_OWN,                /* the class's own: htb, whose inner classes have no child    */
+    GW_BOOKS_NONE,               /* none: the kernel's tbf, netem, red ... count nothing       */
+};
+
 /* A class of a classful discipline. Owner: the discipline. */
 struct gw_qclass {
     uint32_t         id;         /* major << 16 | minor                                        */
-    struct gw_qdisc *child;      /* host-owned                                                 */
+    struct gw_qdisc *child;      /* host-owned; NULL: an inner class                           */
     struct gw_qclass *next;
+    enum gw_class_books books;
+    uint64_t sent_bytes, sent_pkts, dropped_pkts, overlimits;  /* GW_BOOKS_OWN                 */
 };
 
 struct gw_tc_out;
