@@ -12,6 +12,8 @@ GW_API int gw_filter_cmd(struct gw_tree *t, const char *verb, char *const *word,
 /* Class of @p by the filters at @q, in order of pref and addition; 0: none. No allocation. */
 GW_API uint32_t gw_filter_classify(const struct gw_tree *t, const struct gw_qdisc *q,
                                    const struct gw_pkt *p);
+/* Does a filter at the qdisc @handle or at one of its classes lead to class @classid? */
+GW_API bool gw_filter_uses(const struct gw_tree *t, uint32_t handle, uint32_t classid);
 GW_API void gw_filter_remove_all(struct gw_tree *t, uint32_t parent_handle); /* with the qdisc */
 GW_API void gw_filter_free_all(struct gw_tree *t);
 
