@@ -6,3 +6,5 @@ libgwplug_la_SOURCES += emu/qdisc/sch_red.c emu/qdisc/sch_choke.c emu/qdisc/sch_
 libgwplug_la_SOURCES += emu/qdisc/sch_codel.c emu/qdisc/sch_fq_codel.c
 builtin_plugins += gw_qdisc_red gw_qdisc_choke gw_qdisc_ecn_threshold
 builtin_plugins += gw_qdisc_codel gw_qdisc_fq_codel
+libgwplug_la_SOURCES += emu/qdisc/sch_gred.c emu/qdisc/sch_sfq.c emu/qdisc/sch_fq.c
+builtin_plugins += gw_qdisc_gred gw_qdisc_sfq gw_qdisc_fq
