@@ -2,12 +2,14 @@
  * sch_bfifo - first in, first out, limited in bytes
  *
  * What Linux's bfifo does: a packet is taken if the bytes that wait and its own are together at
- * most `limit`, else dropped. Bytes are frames without FCS. Without `limit` the limit is txqueuelen
- * full frames (1000 x 1514). `change` without a limit keeps the old one; a smaller new limit drops
- * nothing that waits already. The word auto sizes the queue from rate x delay of the link.
+ * most `limit`, else dropped. Bytes are frames without FCS, or what `stab` makes of them. Without
+ * `limit` the limit is txqueuelen full frames (1000 x 1514). `change` without a limit keeps the old
+ * one; a smaller new limit drops nothing that waits already. In a study the word auto sizes the
+ * queue from rate x delay of the link.
  * Follows net/sched/sch_fifo.c of Linux 6.1. Left out: the kernel's bound of 4 GiB on the limit.
  */
 #include <gradwire/gradwire.h>
+#include <gradwire/alg/shaper.h>
 
 struct bfifo_conf {
     uint64_t limit_bytes;        /* UINT64_MAX: auto                                           */
@@ -44,7 +46,7 @@ static enum gw_verdict bfifo_enqueue(struct gw_qdisc *q, struct gw_pkt *p, uint6
     struct bfifo *f = q->priv;
 
     (void)now_ps;
-    if (f->queue.bytes + p->len_bytes > f->limit_bytes) {
+    if (f->queue.bytes + p->sched_bytes > f->limit_bytes) {
         q->drop_reason = GW_DROP_QUEUE_FULL;
         return GW_Q_DROPPED;
     }
@@ -91,6 +93,13 @@ static bool bfifo_fifo_limits(const struct gw_qdisc *q, uint64_t *pkts, uint64_t
     return true;
 }
 
+static void bfifo_tc_show(const struct gw_qdisc *q, struct gw_tc_out *o)
+{
+    const struct bfifo *f = q->priv;
+
+    gw_tc_show_size(o, "limit", "limit %s", f->limit_bytes);
+}
+
 static const struct gw_qdisc_ops bfifo_ops = {
     .priv_bytes  = sizeof(struct bfifo),
     .conf_bytes  = sizeof(struct bfifo_conf),
@@ -100,6 +109,7 @@ static const struct gw_qdisc_ops bfifo_ops = {
     .change      = bfifo_change,
     .reset       = bfifo_reset,
     .fifo_limits = bfifo_fifo_limits,
+    .tc_show     = bfifo_tc_show,
 };
 
 static const struct gw_param bfifo_params[] = {

@@ -4,7 +4,8 @@
  * What Linux's pfifo does: a packet that finds `limit` packets waiting is dropped, all others leave
  * in the order in which they came. Without `limit` the limit is the device's txqueuelen (1000).
  * `change` without a limit keeps the old one; a smaller new limit drops nothing that waits already.
- * The word auto sizes the queue from rate x delay of the link, in full frames.
+ * The word auto sizes the queue from rate x delay of the link, in full frames. As in tc the limit
+ * is written as a size: 10k is 10240 packets.
  * Follows net/sched/sch_fifo.c of Linux 6.1. Left out: nothing that a packet can notice.
  */
 #include <gradwire/gradwire.h>
@@ -91,6 +92,32 @@ static bool pfifo_fifo_limits(const struct gw_qdisc *q, uint64_t *pkts, uint64_t
     return true;
 }
 
+static enum gw_status pfifo_tc_parse(const struct gw_tc_args *a, void *conf, uint64_t *given,
+                                     struct gw_error *err)
+{
+    struct pfifo_conf *c = conf;
+
+    for (uint32_t i = 0; i < a->count; i++) {
+        if (strcmp(a->word[i], "limit"))
+            return gw_tc_what(err, "pfifo", a->word[i]);
+        if (++i == a->count)
+            return gw_tc_incomplete(err, "limit");
+        if (!strcmp(a->word[i], "auto"))
+            c->limit = UINT32_MAX;
+        else if (!gw_tc_size(a->word[i], &c->limit) || c->limit == UINT32_MAX)
+            return gw_tc_illegal(err, "limit", a->word[i], "a number of packets such as 1000");
+        *given |= 1;
+    }
+    return GW_OK;
+}
+
+static void pfifo_tc_show(const struct gw_qdisc *q, struct gw_tc_out *o)
+{
+    const struct pfifo *f = q->priv;
+
+    o->u64(o, "limit", "limit %llup", f->limit);
+}
+
 static const struct gw_qdisc_ops pfifo_ops = {
     .priv_bytes  = sizeof(struct pfifo),
     .conf_bytes  = sizeof(struct pfifo_conf),
@@ -100,6 +127,8 @@ static const struct gw_qdisc_ops pfifo_ops = {
     .change      = pfifo_change,
     .reset       = pfifo_reset,
     .fifo_limits = pfifo_fifo_limits,
+    .tc_parse    = pfifo_tc_parse,
+    .tc_show     = pfifo_tc_show,
 };
 
 static const struct gw_param pfifo_params[] = {
