@@ -1016,6 +1016,8 @@ static enum gw_status check_row(const struct gw_param *row, const char *what, st
     if ((unsigned)row->type >= GW_P_TYPE_COUNT)
         return gw_fail(err, GW_PARAM, "%s: %s: option type %u is unknown, allowed 0 to %d", what,
                        row->name, (unsigned)row->type, GW_P_TYPE_COUNT - 1);
+    if (row->type == GW_P_WORDS)           /* for help only: the plugin reads its words itself  */
+        return GW_OK;
     if (row->type == GW_P_CHOICE) {
         if (check_choices(row->min))
             return gw_fail(err, GW_PARAM, "%s: %s: choices must be a list such as \"ring|tree\"",
