@@ -472,6 +472,8 @@ static size_t field_bytes(enum gw_param_type type)
     case GW_P_STRING:
     case GW_P_VALUE:
         return sizeof(void *);
+    case GW_P_WORDS:
+        return 0;
     default:
         return sizeof(uint64_t);
     }

@@ -413,6 +413,8 @@ static enum gw_status check_fields(const struct gw_param *rows, size_t count, si
         size_t n = rows[i].type == GW_P_BOOL ? sizeof(bool)
                    : rows[i].type == GW_P_U32 || rows[i].type == GW_P_CHOICE ? 4 : 8;
 
+        if (rows[i].type == GW_P_WORDS)                /* no field: the plugin reads the words */
+            continue;
         if (conf_bytes < n || rows[i].offset > conf_bytes - n)
             return gw_fail(err, GW_ABI, "%s: option %s lies outside its configuration of %zu bytes",
                            what, rows[i].name, conf_bytes);
