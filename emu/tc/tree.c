@@ -177,6 +177,23 @@ static void bury(struct gw_qdisc *q)
     free(q);
 }
 
+static void qdisc_free(struct gw_qdisc *q);
+
+/* What hangs under @q and was not freed by it. */
+static void free_below(struct gw_tree *t, const struct gw_qdisc *q)
+{
+    struct gw_qdisc *x = t->all;
+
+    while (x) {
+        if (x->up == q) {
+            qdisc_free(x);
+            x = t->all;
+        } else {
+            x = x->sibling;
+        }
+    }
+}
+
 static void qdisc_free(struct gw_qdisc *q)
 {
     struct gw_tree *t;
@@ -190,6 +207,7 @@ static void qdisc_free(struct gw_qdisc *q)
         if (q->ops->fini)
             q->ops->fini(q);
     }
+    free_below(t, q);
     if (q->net) {                          /* the engine may hold events of its timers         */
         q->sibling = t->dead;
         t->dead = q;
