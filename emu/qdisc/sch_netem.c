@@ -1392,7 +1392,10 @@ static void netem_advise_limit(const struct gw_qdisc *q, const struct netem *n,
 static void netem_advise_corr(const char *word, uint32_t p, uint32_t rho,
                               const struct netem_advice *a)
 {
-    if (p && rho)
+    if (p && rho == UINT32_MAX)
+        netem_say(a, "%s %g%% with correlation 100%%: the first draw decides for all frames", word,
+                  netem_pct(p));
+    else if (p && rho)
         netem_say(a, "%s %g%% with correlation %g%% happens to %.3g%% of the frames: the kernel's "
                   "correlated numbers are not uniform", word, netem_pct(p), netem_pct(rho),
                   100 * gw_crandom_share(p, rho));

@@ -58,7 +58,8 @@ static inline double gw_crandom_area(const double *f, const double *g, double y)
  * 2^32 - 1), as netem tests them: never for @p 0
  *
  * The stationary distribution function F solves F(x) = rho/(1-rho) * (integral of F from
- * (x-(1-rho))/rho to x/rho). Iterated on a grid from the normal distribution of equal variance,
+ * (x-(1-rho))/rho to x/rho). With full
+ * correlation the first number stays: the share is that of starts. Iterated on a grid from the normal distribution of equal variance,
  * (1-rho)/(1+rho)/12; above 0.98 that normal distribution itself is the answer. Not for the packet
  * path.
  */
@@ -70,7 +71,7 @@ static inline double gw_crandom_share(uint32_t p, uint32_t rho)
 
     if (!p)
         return 0;
-    if (!rho || p == UINT32_MAX)
+    if (!rho || p == UINT32_MAX || rho == UINT32_MAX)
         return x;
     sd = sqrt((1 - r) / (1 + r) / 12);
     if (r > 0.98)
