@@ -13,3 +13,5 @@ libgwplug_la_SOURCES += emu/qdisc/sch_prio.c emu/qdisc/sch_tbf.c emu/qdisc/sch_d
 libgwplug_la_SOURCES += emu/qdisc/sch_ets.c emu/qdisc/sch_htb.c
 builtin_plugins += gw_qdisc_pfifo_head_drop gw_qdisc_pfifo_fast
 builtin_plugins += gw_qdisc_prio gw_qdisc_tbf gw_qdisc_drr gw_qdisc_ets gw_qdisc_htb
+libgwplug_la_SOURCES += emu/qdisc/sch_skbprio.c
+builtin_plugins      += gw_qdisc_skbprio

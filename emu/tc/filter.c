@@ -1286,7 +1286,7 @@ static int check_parent(struct reader *r, const struct gw_tree *t, struct frame 
     if (!q->ops->class_find || !q->ops->class_walk)
         return no(r, "Qdisc not classful: it takes no filters");
     first = q->ops->class_walk(q, NULL);
-    if (!q->ops->class_change && !(first && q->ops->class_walk(q, first)))
+    if (!q->ops->class_change && !(first && first->child && q->ops->class_walk(q, first)))
         return no(r, "Class doesn't support blocks: the discipline takes no filters");
     return GW_TC_GOOD;
 }

@@ -260,54 +260,6 @@ static int decide(const struct gw_tree *t, const struct frame *f, unsigned flags
     return GW_TC_GOOD;
 }
 
-/* ---- netem's duplicates --------------------------------------------------------------------- */
-
-/* Whether a netem duplicates is read off what it shows, not off its private state. */
-static bool shows_duplicates(const struct gw_qdisc *q)
-{
-    struct gw_tc_writer w = { .out.json = true };
-    char *text = NULL;
-    size_t n = 0;
-    FILE *f = q->ops->tc_show ? open_memstream(&text, &n) : NULL;
-    bool found;
-
-    if (!f)
-        return false;
-    gw_tc_writer_init(&w, f);
-    q->ops->tc_show(q, &w.out);
-    fclose(f);
-    found = text && strstr(text, "\"duplicate\"");
-    free(text);
-    return found;
-}
-
-static bool asks_duplicates(char *const *word)
-{
-    const char *rest;
-    double v;
-
-    for (; word[0] && word[1]; word++)
-        if (strlen(word[0]) > 1 && gw_tc_matches(word[0], "duplicate") &&
-            gw_tc_number(word[1], &v, &rest) && v > 0)
-            return true;
-    return false;
-}
-
-/* A netem that duplicates cannot share the device with another netem. */
-static int check_netem(const struct gw_tree *t, const struct gw_qdisc *self, char *const *word,
-                       struct gw_error *err)
-{
-    bool asks = asks_duplicates(word);
-
-    if (strcmp(self->kind, "netem"))
-        return GW_TC_GOOD;
-    for (const struct gw_qdisc *q = t->all; q; q = q->sibling)
-        if (q != self && !strcmp(q->kind, "netem") && (asks || shows_duplicates(q)))
-            return kernel_no(err, t, "netem: cannot mix duplicating netems with other netems in "
-                             "tree");
-    return GW_TC_GOOD;
-}
-
 /* ---- doing -------------------------------------------------------------------------------- */
 
 /* What init, change or graft refused, in the kernel's name. */
@@ -351,10 +303,6 @@ static void keep_rows(struct gw_qdisc *q, const void *conf, uint64_t given)
 static int do_change(struct gw_tc_run *r, struct gw_tree *t, struct gw_qdisc *q,
                      const struct gw_qdisc *words, const struct frame *f)
 {
-    int rc = check_netem(t, q, r->word + r->at, r->err);
-
-    if (rc)
-        return rc;
     if (f->kind && !q->ops->change && q->row_count)
         return kernel_no(r->err, t, "Change operation not supported by specified qdisc");
     if (f->kind && q->ops->change) {
@@ -367,7 +315,8 @@ static int do_change(struct gw_tc_run *r, struct gw_tree *t, struct gw_qdisc *q,
     return GW_TC_GOOD;
 }
 
-/* @q has its words already; it is the tree's, or freed, afterwards. */
+/* @q has its words already; it is the tree's, or freed, afterwards. Its init() sees the tree that
+ * stands, also one that it will replace: the kernel's does too. */
 static int do_make(struct gw_tc_run *r, struct gw_tree *t, struct gw_qdisc *q,
                    const struct frame *f)
 {
@@ -375,10 +324,11 @@ static int do_make(struct gw_tc_run *r, struct gw_tree *t, struct gw_qdisc *q,
 
     q->handle = f->handle ? f->handle : gw_tree_auto_handle(t);
     q->parent = f->parent;
-    if (!q->handle || check_netem(t, q, r->word + r->at, r->err)) {
-        gw_fail(r->err, GW_PARAM, "RTNETLINK answers: No space left on device for a handle");
+    q->up = f->parent == GW_TC_ROOT ? t->root : gw_tree_owner(t, f->parent);
+    if (!q->handle) {
         t->host->qdisc_free(q);
-        return GW_TC_KERNEL;
+        return GW_TC_REFUSE(r->err, GW_TC_KERNEL, "RTNETLINK answers: No space left on device for "
+                            "a handle");
     }
     if (gw_tree_init(t, q, r->err) != GW_OK)
         return refused(r->err, kind);

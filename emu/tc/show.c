@@ -3,8 +3,8 @@
  *
  * The frame around each discipline's own words: kind, handle, place, options, size table (-d),
  * books (-s). Disciplines come in the kernel's order, root first, then by its hash of handles;
- * classes that were added by hand by its hash of class ids. A device without a root shows noqueue.
- * A discipline without its own tc_show shows its option rows in order.
+ * classes in the order of the discipline's walk. A device without a root shows noqueue. A discipline
+ * without its own tc_show shows its option rows in order.
  */
 #include <stdlib.h>
 
@@ -451,44 +451,11 @@ static bool class_visible(const struct gw_qdisc *q, const struct gw_qclass *cl,
     return !want->classid || want->classid == cl->id;
 }
 
-static uint32_t class_slot(uint32_t id, uint32_t slots)
-{
-    id ^= id >> 8;
-    id ^= id >> 4;
-    return id & (slots - 1);
-}
-
-/* The kernel's hash table of classes doubles at three quarters; the newest come first. */
-static void show_hashed(struct gw_tc_run *r, struct gw_qdisc *q, const struct wanted *want)
-{
-    uint32_t count = 0, slots = 4;
-    struct gw_qclass **all, *c;
-
-    for (c = q->ops->class_walk(q, NULL); c; c = q->ops->class_walk(q, c))
-        if (++count * 4 > slots * 3)
-            slots *= 2;
-    all = calloc((size_t)count + 1, sizeof *all);
-    if (!all)
-        return;
-    count = 0;
-    for (c = q->ops->class_walk(q, NULL); c; c = q->ops->class_walk(q, c))
-        all[count++] = c;
-    for (uint32_t slot = 0; slot < slots; slot++)
-        for (uint32_t i = count; i-- > 0;)
-            if (class_slot(all[i]->id, slots) == slot && class_visible(q, all[i], want))
-                show_class(r, q, all[i]);
-    free(all);
-}
-
 static void show_classes(struct gw_tc_run *r, struct gw_qdisc *q, const struct wanted *want)
 {
     if (!gw_tc_handle_of(q) || !q->ops->class_walk || (want->handle && want->handle != q->handle) ||
         (want->parent && (want->parent & 0xffff0000) != q->handle))
         return;
-    if (q->ops->class_change) {
-        show_hashed(r, q, want);
-        return;
-    }
     for (struct gw_qclass *c = q->ops->class_walk(q, NULL); c; c = q->ops->class_walk(q, c))
         if (class_visible(q, c, want))
             show_class(r, q, c);

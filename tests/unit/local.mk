@@ -28,3 +28,6 @@ unit_suites  += suite_sch_netem
 EXTRA_DIST   += tests/data/tc/netem_rate_1m_c48.csv tests/data/tc/netem_rate_1m_dly100.csv
 EXTRA_DIST   += tests/data/tc/netem_rate_1m_o20.csv tests/data/tc/netem_rate_gap_bonus.csv
 EXTRA_DIST   += tests/data/tc/steps.dist tests/data/tc/broken.dist
+unit_SOURCES += tests/unit/test_tc_language.c
+unit_suites  += suite_tc_language
+EXTRA_DIST   += tests/data/tc/language.json tests/data/tc/language.txt
