@@ -15,3 +15,6 @@ builtin_plugins += gw_qdisc_pfifo_head_drop gw_qdisc_pfifo_fast
 builtin_plugins += gw_qdisc_prio gw_qdisc_tbf gw_qdisc_drr gw_qdisc_ets gw_qdisc_htb
 libgwplug_la_SOURCES += emu/qdisc/sch_skbprio.c
 builtin_plugins      += gw_qdisc_skbprio
+libgwplug_la_SOURCES += emu/qdisc/sch_pie.c emu/qdisc/sch_fq_pie.c emu/qdisc/sch_cake.c
+libgwplug_la_SOURCES += emu/qdisc/sch_link_trace.c
+builtin_plugins += gw_qdisc_pie gw_qdisc_fq_pie gw_qdisc_cake gw_qdisc_link_trace
