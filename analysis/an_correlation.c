@@ -4,23 +4,26 @@
  * Over the iterations of a job that all ranks ended and that had finished flows: the iteration's
  * time (gradwire/alg/iterations.h) against (a) the mean completion time of its flows, (b) their
  * 99th percentile, (c) the completion time of its critical flow (the last-ending flow of the
- * message that the iteration's last rank waited for last; see the analysis `critical`).
+ * message that the iteration's last rank waited for last; see the analysis `critical`), (d) the time
+ * of all messages on the chain that led to it, together (gradwire/alg/chain.h).
  *
  * Pearson's r, and Spearman's rho with mid-ranks for ties. 95 % confidence intervals through
  * Fisher's z: atanh(r) +- 1.96 / sqrt(n - 3) for Pearson (Fisher 1921); for Spearman the variance
- * is (1 + rho^2 / 2) / (n - 3) (Bonett and Wright, Psychometrika 65, 2000). Below 4 iterations
- * there is no interval, so nothing is printed but the reason; the same where one of the two does
- * not vary.
+ * is (1 + rho^2 / 2) / (n - 3) (Bonett and Wright, Psychometrika 65, 2000). Both hold for many points
+ * only: below 10 there is no interval, below 4 no coefficient either, but the reason; the same where
+ * one of the two does not vary. At |r| = 1 the interval would be a point, which says nothing.
  *
  * Left out: iterations are taken as independent, which those of one run are only roughly.
  */
-#include <gradwire/alg/iterations.h>
+#include <gradwire/alg/chain.h>
 #include <gradwire/gradwire.h>
 
 #define Z95   1.959963984540054      /* the 97.5 % point of the normal distribution            */
 #define N_MIN 4u
+#define N_INTERVAL 10u                /* points that an interval needs                          */
+#define PERFECT (1 - 1e-9)
 
-enum against { MEAN_FCT, P99_FCT, CRITICAL_FCT, AGAINST_COUNT };
+enum against { MEAN_FCT, P99_FCT, CRITICAL_FCT, CRITICAL_CHAIN, AGAINST_COUNT };
 
 struct pairs {                       /* one comparison: x completion times, y iteration times   */
     struct gw_samples x, y;
@@ -43,6 +46,7 @@ struct flows {
 
 struct gather {
     struct gw_iteration_times times;
+    double *chain_s;                 /* of times.v[i]: time of its chain's messages; NAN: none   */
     size_t at;                       /* in times.v: everything before is done                   */
     struct job_pairs *job;
     size_t jobs;
@@ -104,6 +108,8 @@ static bool flows_close(struct gather *g, struct flows *f)
          pair_add(j, P99_FCT, gw_samples_quantile(&f->fct_s, 0.99), time_s);
     if (ok && f->critical_end_ps)
         ok = pair_add(j, CRITICAL_FCT, gw_ps_to_s(f->critical_fct_ps), time_s);
+    if (ok && isfinite(g->chain_s[x - g->times.v]))
+        ok = pair_add(j, CRITICAL_CHAIN, g->chain_s[x - g->times.v], time_s);
     return ok;
 }
 
@@ -148,12 +154,45 @@ static bool flows_walk(struct gather *g, sqlite3_stmt *st, int *rc)
     return ok;
 }
 
+/* Fills chain_s. */
+static enum gw_status chains_read(struct gather *g, struct gw_analysis *a, struct gw_error *err)
+{
+    sqlite3_stmt *st = gw_arrivals_query(a->db, err);
+    struct gw_arrivals m = { 0 };
+    bool ok;
+    int rc;
+
+    if (!st)
+        return GW_IO;
+    rc = sqlite3_step(st);
+    g->chain_s = malloc((g->times.n + 1) * sizeof *g->chain_s);
+    ok = g->chain_s != NULL;
+    for (size_t i = 0; ok && i < g->times.n; i++) {
+        const struct gw_arrival *r;
+        int64_t sum_ps = 0;
+        size_t n = 0;
+
+        ok = gw_arrivals_read(&m, st, &rc, &g->times.v[i]);
+        for (r = gw_chain_end(&m, &g->times.v[i]); ok && r && n < m.n; r = gw_chain_before(&m, r)) {
+            sum_ps += r->end_ps - r->post_ps;
+            n++;
+        }
+        g->chain_s[i] = n ? gw_ps_to_s(sum_ps) : (double)NAN;
+    }
+    free(m.v);
+    if (ok)
+        return gw_db_done(st, rc, err);
+    sqlite3_finalize(st);
+    return gw_fail(err, GW_NOMEM, "analysis correlation: out of memory");
+}
+
 static enum gw_status gather_read(struct gather *g, struct gw_analysis *a, struct gw_error *err)
 {
     sqlite3_stmt *st;
     int rc = SQLITE_DONE;
 
-    if (gw_iteration_times_read(a->db, &g->times, err) != GW_OK)
+    if (gw_iteration_times_read(a->db, &g->times, err) != GW_OK ||
+        chains_read(g, a, err) != GW_OK)
         return err->code;
     st = gw_db_query(a->db, "SELECT job, iteration, message, start_ps, end_ps FROM flow"
                      " WHERE end_ps IS NOT NULL AND job IS NOT NULL AND iteration IS NOT NULL"
@@ -189,7 +228,17 @@ static const char *undefined(const struct pairs *p)
     return NULL;
 }
 
-/* r and its 95 % interval; @spread multiplies Fisher's variance. */
+/* Why there is no interval around the coefficients; NULL: there are two. */
+static const char *no_interval(const struct pairs *p, double pearson, double spearman)
+{
+    if (p->x.n < N_INTERVAL)
+        return "fewer than 10 iterations";
+    if (fabs(pearson) > PERFECT)
+        return "the points lie on a line";
+    return fabs(spearman) > PERFECT ? "both are in the same order" : NULL;
+}
+
+/* r and its 95 % interval, if it has one; @spread multiplies Fisher's variance. */
 static void put_coefficient(struct gw_cell *row, double r, double spread, size_t n)
 {
     double half = Z95 * sqrt(spread / ((double)n - 3)), z;
@@ -197,6 +246,8 @@ static void put_coefficient(struct gw_cell *row, double r, double spread, size_t
     r = r > 1 ? 1 : r < -1 ? -1 : r;
     z = atanh(r);
     row[0] = gw_cell_real(r);
+    if (n < N_INTERVAL || fabs(r) > PERFECT)
+        return;
     row[1] = gw_cell_real(tanh(z - half));
     row[2] = gw_cell_real(tanh(z + half));
 }
@@ -205,8 +256,8 @@ static enum gw_status pairs_row(struct gw_analysis *a, struct gw_table *t, const
                                 const char *what, const struct pairs *p)
 {
     const char *why = undefined(p);
-    struct gw_cell row[10];
-    double *work, rho;
+    struct gw_cell row[11];
+    double *work, r, rho;
 
     row[0] = gw_cell_text(job);
     row[1] = gw_cell_text(what);
@@ -214,25 +265,29 @@ static enum gw_status pairs_row(struct gw_analysis *a, struct gw_table *t, const
     for (int c = 3; c < 9; c++)
         row[c] = gw_cell_null();
     row[9] = gw_cell_text(why);
+    row[10] = gw_cell_null();
     if (why)
         return a->host->table_row(t, row);
     work = malloc(2 * p->x.n * sizeof *work);
     if (!work)
         return GW_NOMEM;
-    put_coefficient(row + 3, gsl_stats_correlation(p->x.v, 1, p->y.v, 1, p->x.n), 1, p->x.n);
+    r = gsl_stats_correlation(p->x.v, 1, p->y.v, 1, p->x.n);
     rho = gsl_stats_spearman(p->x.v, 1, p->y.v, 1, p->x.n, work);
+    put_coefficient(row + 3, r, 1, p->x.n);
     put_coefficient(row + 6, rho, 1 + rho * rho / 2, p->x.n);
+    row[10] = gw_cell_text(no_interval(p, r, rho));
     free(work);
     return a->host->table_row(t, row);
 }
 
 /* ---- callbacks ---------------------------------------------------------------------------- */
 
-/* Every job that recorded iterations has its three rows, also with nothing to compare. */
+/* Every job that recorded iterations has its four rows, also with nothing to compare. */
 static enum gw_status fill(struct gw_analysis *a, struct gw_table *t, const struct gather *g,
                            struct gw_error *err)
 {
-    static const char *const what[AGAINST_COUNT] = { "mean FCT", "p99 FCT", "critical flow's FCT" };
+    static const char *const what[AGAINST_COUNT] = { "mean FCT", "p99 FCT", "critical flow's FCT",
+                                                       "critical chain" };
     static const struct job_pairs none;
     sqlite3_stmt *st = gw_db_query(a->db, "SELECT DISTINCT i.job, ifnull(j.name, i.job) FROM"
                                    " iteration i LEFT JOIN job j USING(job) ORDER BY 1", err);
@@ -262,6 +317,7 @@ static void gather_free(struct gather *g)
         }
     }
     free(g->job);
+    free(g->chain_s);
     free(g->times.v);
 }
 
@@ -269,7 +325,7 @@ static enum gw_status correlation_run(struct gw_analysis *a, struct gw_error *er
 {
     static const char *const columns[] = {
         "job", "against", "n", "pearson", "pearson_low", "pearson_high", "spearman",
-        "spearman_low", "spearman_high", "undefined_because",
+        "spearman_low", "spearman_high", "undefined_because", "no_interval_because",
     };
     struct gather g = { 0 };
     struct gw_table *t = a->host->table_new(a, "correlation", "Correlation of iteration time with "

@@ -1,12 +1,12 @@
 /*
  * an_critical - which flow held up which iteration, and which links and rank pairs do it most
  *
- * For each iteration that all ranks ended: the rank that ended last (the lowest of equals) waited
- * last for some message; that is the iteration's critical message, and its critical flow is the one
- * of the message's flows (one per stream) that ended last. From there the walk goes back: what made
- * that message be sent at last was the arrival of an earlier one (message.cause_message), and so on
- * until a message whose last cause was local work, or one of another iteration. All messages of
- * this walk are the iteration's chain.
+ * An iteration's critical message is the last one that it waited for, its critical flow the one of the
+ * message's flows (one per stream) that ended last. The messages that led to it, one caused by the
+ * arrival of the one before, are the iteration's chain (gradwire/alg/chain.h). The last flow alone
+ * says little where many equal steps follow each other, as in a ring; so links and pairs are ranked
+ * by the time that messages of chains took on them, from being ready to their last byte's arrival.
+ * A message counts for one link, the critical one of its last flow.
  *
  * A flow's critical link is the link of its path with the lowest rate; among equals the one with
  * the highest utilisation, then the longest mean wait, then the lowest number.
@@ -14,7 +14,7 @@
  * Left out: slack, the second-longest chain (what would come next if this flow were faster).
  * Where messages were not kept (records: {flows: sample} or summary) the cells are empty.
  */
-#include <gradwire/alg/iterations.h>
+#include <gradwire/alg/chain.h>
 #include <gradwire/gradwire.h>
 
 struct hop {                         /* a message on some iteration's chain                     */
@@ -38,17 +38,6 @@ struct critical {
     sqlite3_stmt *link, *node, *job;
 };
 
-struct arrival {                     /* a message of the iteration that is being walked         */
-    uint64_t message, cause;
-    uint32_t src, dst;
-    int64_t  post_ps, end_ps, cause_wait_ps;
-};
-
-struct arrivals {                    /* sorted by message                                       */
-    struct arrival *v;
-    size_t n, room;
-};
-
 /* ---- walking back ------------------------------------------------------------------------- */
 
 static struct hop *hop_add(struct critical *c)
@@ -66,80 +55,14 @@ static struct hop *hop_add(struct critical *c)
     return &c->hop[c->hops++];
 }
 
-static struct arrival *arrival_add(struct arrivals *m)
-{
-    if (m->n == m->room) {
-        size_t room = m->room ? 2 * m->room : 256;
-        struct arrival *more = realloc(m->v, room * sizeof *more);
-
-        if (!more)
-            return NULL;
-        m->v = more;
-        m->room = room;
-    }
-    return &m->v[m->n++];
-}
-
-/* Whether the row of @st stands before (-1), in (0) or behind (1) iteration @x. */
-static int row_order(sqlite3_stmt *st, const struct gw_iteration_time *x)
-{
-    int64_t job = sqlite3_column_int64(st, 0), iteration = sqlite3_column_int64(st, 1);
-
-    if (job != x->job)
-        return job < x->job ? -1 : 1;
-    return (iteration > x->iteration) - (iteration < x->iteration);
-}
-
-/* Takes the rows of iteration @x, skipping those before it. *rc: the last step's answer. */
-static bool arrivals_read(struct arrivals *m, sqlite3_stmt *st, int *rc,
-                          const struct gw_iteration_time *x)
-{
-    m->n = 0;
-    while (*rc == SQLITE_ROW && row_order(st, x) <= 0) {
-        struct arrival *r = row_order(st, x) == 0 ? arrival_add(m) : NULL;
-
-        if (!r && row_order(st, x) == 0)
-            return false;
-        if (r) {
-            r->message = (uint64_t)sqlite3_column_int64(st, 2);
-            r->src = (uint32_t)sqlite3_column_int64(st, 3);
-            r->dst = (uint32_t)sqlite3_column_int64(st, 4);
-            r->post_ps = sqlite3_column_int64(st, 5);
-            r->end_ps = sqlite3_column_int64(st, 6);
-            r->cause = (uint64_t)sqlite3_column_int64(st, 7);
-            r->cause_wait_ps = sqlite3_column_int64(st, 8);
-        }
-        *rc = sqlite3_step(st);
-    }
-    return true;
-}
-
-/* NULL: not recorded, or of another iteration. */
-static const struct arrival *arrival_find(const struct arrivals *m, uint64_t message)
-{
-    size_t low = 0, high = m->n;
-
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-
-        if (m->v[mid].message < message)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < m->n && m->v[low].message == message ? &m->v[low] : NULL;
-}
-
-/* Adds the chain of iteration @i; false: out of memory. A cause that ends after what it caused was
- * posted is none; and no chain is longer than there are messages. */
-static bool chain_add(struct critical *c, size_t i, const struct arrivals *m)
+/* Adds the chain of iteration @i; false: out of memory. */
+static bool chain_add(struct critical *c, size_t i, const struct gw_arrivals *m)
 {
     const struct gw_iteration_time *x = &c->times.v[i];
-    const struct arrival *r = x->whole ? arrival_find(m, x->last_message) : NULL;
+    const struct gw_arrival *r = gw_chain_end(m, x);
 
-    for (size_t n = 0; r && n < m->n; n++) {
+    for (size_t n = 0; r && n < m->n; n++, r = gw_chain_before(m, r)) {
         struct hop *h = hop_add(c);
-        int64_t not_after = r->post_ps;
 
         if (!h)
             return false;
@@ -153,27 +76,20 @@ static bool chain_add(struct critical *c, size_t i, const struct arrivals *m)
         h->post_ps = r->post_ps;
         h->end_ps = r->end_ps;
         h->cause_wait_ps = r->cause_wait_ps;
-        r = arrival_find(m, r->cause);
-        if (r && r->end_ps > not_after)
-            break;
     }
     return true;
 }
 
-/* Both iterations and messages go by in order of job and iteration, one iteration in memory. */
 static enum gw_status chains_read(struct critical *c, struct gw_error *err)
 {
-    sqlite3_stmt *st = gw_db_query(c->a->db, "SELECT job, iteration, message, src_rank, dst_rank,"
-                                   " post_ps, end_ps, cause_message, cause_wait_ps FROM message"
-                                   " WHERE end_ps IS NOT NULL AND job IS NOT NULL AND iteration IS"
-                                   " NOT NULL ORDER BY job, iteration, message", err);
-    struct arrivals m = { 0 };
+    sqlite3_stmt *st = gw_arrivals_query(c->a->db, err);
+    struct gw_arrivals m = { 0 };
     int rc = st ? sqlite3_step(st) : SQLITE_ERROR;
     bool ok = (c->first = calloc(c->times.n + 1, sizeof *c->first)) != NULL;
 
     for (size_t i = 0; ok && st && i < c->times.n; i++) {
         c->first[i] = c->hops;
-        ok = arrivals_read(&m, st, &rc, &c->times.v[i]) && chain_add(c, i, &m);
+        ok = gw_arrivals_read(&m, st, &rc, &c->times.v[i]) && chain_add(c, i, &m);
     }
     free(m.v);
     if (ok)
@@ -306,13 +222,8 @@ static enum gw_status iteration_row(struct critical *c, struct gw_table *t, sqli
     const struct gw_iteration_time *x = &c->times.v[i];
     const struct hop *h = c->first[i] < c->first[i + 1] ? &c->hop[c->first[i]] : NULL;
     char last[256], src[256], dst[256];
-    int64_t message_ps = 0, local_ps = 0;
-    struct gw_cell row[14];
+    struct gw_cell row[11];
 
-    for (size_t k = c->first[i]; k < c->first[i + 1]; k++) {
-        message_ps += c->hop[k].end_ps - c->hop[k].post_ps;
-        local_ps += c->hop[k].cause_wait_ps;
-    }
     row[0] = gw_cell_text(name_of(c->job, x->job, 0));
     row[1] = gw_cell_int(x->iteration);
     row[2] = gw_cell_real(gw_ps_to_s(x->time_ps));
@@ -320,9 +231,6 @@ static enum gw_status iteration_row(struct critical *c, struct gw_table *t, sqli
     row[4] = h ? rank_cell(c, h->job, h->src, src, sizeof src) : gw_cell_null();
     row[5] = h ? rank_cell(c, h->job, h->dst, dst, sizeof dst) : gw_cell_null();
     flow_cells(h, names, row + 6);
-    row[11] = h ? gw_cell_int((int64_t)(c->first[i + 1] - c->first[i])) : gw_cell_null();
-    row[12] = h ? gw_cell_real(gw_ps_to_s(message_ps)) : gw_cell_null();
-    row[13] = h ? gw_cell_real(gw_ps_to_s(local_ps)) : gw_cell_null();
     return c->a->host->table_row(t, row);
 }
 
@@ -330,11 +238,11 @@ static enum gw_status iteration_table(struct critical *c, sqlite3_stmt *names)
 {
     static const char *const columns[] = {
         "job", "iteration", "time_s", "last_rank", "from_rank", "to_rank", "message", "flow",
-        "link", "fct_s", "slowdown", "chain_messages", "chain_transfer_s", "chain_local_s",
+        "link", "fct_s", "slowdown",
     };
     struct gw_table *t = c->a->host->table_new(c->a, "critical", "Critical flow of each iteration: "
-                                               "the last it waited for, and the chain behind it",
-                                               columns, GW_ARRAY_LEN(columns));
+                                               "the last one it waited for", columns,
+                                               GW_ARRAY_LEN(columns));
     enum gw_status code = t ? GW_OK : GW_NOMEM;
 
     for (size_t i = 0; i < c->times.n && code == GW_OK; i++)
@@ -343,12 +251,7 @@ static enum gw_status iteration_table(struct critical *c, sqlite3_stmt *names)
     return code;
 }
 
-/* ---- how often ---------------------------------------------------------------------------- */
-
-struct tally {                       /* one link, or one pair of ranks of a job                */
-    uint64_t critical, chain;        /* iterations it was critical in; messages on chains      */
-    int64_t  message_ps;             /* time of these messages                                 */
-};
+/* ---- the table of chains ------------------------------------------------------------------ */
 
 static int by_pair(const void *a, const void *b)
 {
@@ -368,6 +271,94 @@ static int by_link(const void *a, const void *b)
     return (x->link > y->link) - (x->link < y->link);
 }
 
+/* Sorts the @n hops by @order; the first of those equal ones that took most time together, and that
+ * time in *most_ps. */
+static const struct hop *most_of(struct hop *hop, size_t n,
+                                 int (*order)(const void *, const void *), int64_t *most_ps)
+{
+    const struct hop *most = hop;
+    int64_t sum = 0;
+    size_t first = 0;
+
+    *most_ps = -1;
+    qsort(hop, n, sizeof *hop, order);
+    for (size_t i = 0; i < n; i++) {
+        if (order(&hop[i], &hop[first])) {
+            first = i;
+            sum = 0;
+        }
+        sum += hop[i].end_ps - hop[i].post_ps;
+        if (sum > *most_ps) {
+            *most_ps = sum;
+            most = &hop[first];
+        }
+    }
+    return most;
+}
+
+/* @hop: a copy of the chain's @n > 0 hops, which is sorted. */
+static enum gw_status chain_row(struct critical *c, struct gw_table *t, sqlite3_stmt *names,
+                                const struct gw_iteration_time *x, struct hop *hop, size_t n)
+{
+    int64_t message_ps = 0, local_ps = 0, most_ps;
+    const struct hop *h;
+    char src[256], dst[256];
+    struct gw_cell row[11];
+
+    for (size_t k = 0; k < n; k++) {
+        message_ps += hop[k].end_ps - hop[k].post_ps;
+        local_ps += hop[k].cause_wait_ps;
+    }
+    row[0] = gw_cell_text(name_of(c->job, x->job, 0));
+    row[1] = gw_cell_int(x->iteration);
+    row[2] = gw_cell_int((int64_t)n);
+    row[3] = gw_cell_real(gw_ps_to_s(message_ps));
+    row[4] = gw_cell_real(gw_ps_to_s(local_ps));
+    h = most_of(hop, n, by_link, &most_ps);
+    row[5] = gw_cell_text(h->link == GW_NONE ? NULL : name_of(names, h->link, 0));
+    row[6] = gw_cell_real(gw_ps_to_s(most_ps));
+    row[7] = gw_cell_real(x->time_ps ? (double)most_ps / (double)x->time_ps : (double)NAN);
+    h = most_of(hop, n, by_pair, &most_ps);
+    row[8] = rank_cell(c, h->job, h->src, src, sizeof src);
+    row[9] = rank_cell(c, h->job, h->dst, dst, sizeof dst);
+    row[10] = gw_cell_real(gw_ps_to_s(most_ps));
+    return c->a->host->table_row(t, row);
+}
+
+static enum gw_status chain_table(struct critical *c, sqlite3_stmt *names)
+{
+    static const char *const columns[] = {
+        "job", "iteration", "messages", "transfer_s", "local_s", "link", "on_link_s",
+        "on_link_share", "from_rank", "to_rank", "on_pair_s",
+    };
+    struct gw_table *t = c->a->host->table_new(c->a, "critical_chains", "Messages that led to each "
+                                               "critical flow, and the link and pair of ranks with "
+                                               "most of their time", columns,
+                                               GW_ARRAY_LEN(columns));
+    enum gw_status code = t ? GW_OK : GW_NOMEM;
+    struct hop *copy = malloc((c->hops + 1) * sizeof *copy);
+
+    if (!copy)
+        code = GW_NOMEM;
+    for (size_t i = 0; i < c->times.n && code == GW_OK; i++) {
+        size_t n = c->first[i + 1] - c->first[i];
+
+        if (!n)
+            continue;
+        memcpy(copy, &c->hop[c->first[i]], n * sizeof *copy);
+        code = chain_row(c, t, names, &c->times.v[i], copy, n);
+    }
+    free(copy);
+    return code;
+}
+
+/* ---- how often ---------------------------------------------------------------------------- */
+
+struct tally {                       /* one link, or one pair of ranks of a job                */
+    uint64_t critical, chain;        /* iterations it was critical in; messages on chains      */
+    int64_t  message_ps;             /* time of these messages                                 */
+};
+
 struct group {                       /* hops that count together: @n from hop @first           */
     size_t first, n;
     struct tally t;
@@ -377,10 +368,10 @@ static int by_weight(const void *a, const void *b)
 {
     const struct group *x = a, *y = b;
 
-    if (x->t.critical != y->t.critical)
-        return x->t.critical > y->t.critical ? -1 : 1;
     if (x->t.message_ps != y->t.message_ps)
         return x->t.message_ps > y->t.message_ps ? -1 : 1;
+    if (x->t.critical != y->t.critical)
+        return x->t.critical > y->t.critical ? -1 : 1;
     return (x->first > y->first) - (x->first < y->first);
 }
 
@@ -413,54 +404,64 @@ static struct group *group_hops(struct critical *c, int (*order)(const void *, c
     return g;
 }
 
-static void tally_cells(const struct tally *t, uint64_t iterations, struct gw_cell *row)
+struct whole {                       /* what shares are of: one job, or all                    */
+    uint64_t iterations;             /* with a critical message                                 */
+    int64_t  time_ps;                /* how long these took                                     */
+};
+
+static void tally_cells(const struct tally *t, const struct whole *of, struct gw_cell *row)
 {
-    row[0] = gw_cell_int((int64_t)t->critical);
-    row[1] = gw_cell_real(iterations ? (double)t->critical / (double)iterations : (double)NAN);
-    row[2] = gw_cell_int((int64_t)t->chain);
-    row[3] = gw_cell_real(gw_ps_to_s(t->message_ps));
+    row[0] = gw_cell_int((int64_t)t->chain);
+    row[1] = gw_cell_real(gw_ps_to_s(t->message_ps));
+    row[2] = gw_cell_real(of->time_ps ? (double)t->message_ps / (double)of->time_ps : (double)NAN);
+    row[3] = gw_cell_int((int64_t)t->critical);
+    row[4] = gw_cell_real(of->iterations ? (double)t->critical / (double)of->iterations
+                                         : (double)NAN);
 }
 
-/* Iterations with a critical message by job, and all of them behind the last; free the answer.
- * NULL: out of memory. */
-static uint64_t *iterations_by_job(const struct critical *c, size_t *jobs)
+/* By job, and for all of them behind the last; free the answer. NULL: out of memory. */
+static struct whole *wholes(const struct critical *c, size_t *jobs)
 {
-    uint64_t *n;
+    struct whole *w;
 
     *jobs = c->times.n ? (size_t)c->times.v[c->times.n - 1].job + 1 : 0;
-    n = calloc(*jobs + 1, sizeof *n);
-    for (size_t i = 0; n && i < c->hops; i++) {
-        if (!c->hop[i].critical)
+    w = calloc(*jobs + 1, sizeof *w);
+    for (size_t i = 0; w && i < c->times.n; i++) {
+        if (c->first[i] == c->first[i + 1])
             continue;
-        n[c->hop[i].job]++;
-        n[*jobs]++;
+        w[c->times.v[i].job].iterations++;
+        w[c->times.v[i].job].time_ps += c->times.v[i].time_ps;
+        w[*jobs].iterations++;
+        w[*jobs].time_ps += c->times.v[i].time_ps;
     }
-    return n;
+    return w;
 }
 
 static enum gw_status link_table(struct critical *c, sqlite3_stmt *names, sqlite3_stmt *directions)
 {
     static const char *const columns[] = {
-        "link", "direction", "iterations", "iterations_share", "chain_messages", "chain_transfer_s",
+        "link", "direction", "chain_messages", "chain_transfer_s", "time_share", "iterations",
+        "iterations_share",
     };
-    struct gw_table *t = c->a->host->table_new(c->a, "critical_links", "How often each link was "
-                                               "the critical flow's narrowest", columns,
+    struct gw_table *t = c->a->host->table_new(c->a, "critical_links", "Links by the time that "
+                                               "chains spent on them; iterations in which "
+                                               "they held the critical flow", columns,
                                                GW_ARRAY_LEN(columns));
     size_t n, jobs;
     struct group *g = group_hops(c, by_link, &n);
-    uint64_t *iterations = iterations_by_job(c, &jobs);
-    enum gw_status code = t && g && iterations ? GW_OK : GW_NOMEM;
+    struct whole *of = wholes(c, &jobs);
+    enum gw_status code = t && g && of ? GW_OK : GW_NOMEM;
 
     for (size_t i = 0; i < n && code == GW_OK; i++) {
         uint32_t link = c->hop[g[i].first].link;
-        struct gw_cell row[6];
+        struct gw_cell row[7];
 
         row[0] = gw_cell_text(link == GW_NONE ? NULL : name_of(names, link, 0));
         row[1] = gw_cell_text(link == GW_NONE ? NULL : name_of(directions, link, 0));
-        tally_cells(&g[i].t, iterations[jobs], row + 2);
+        tally_cells(&g[i].t, &of[jobs], row + 2);
         code = c->a->host->table_row(t, row);
     }
-    free(iterations);
+    free(of);
     free(g);
     return code;
 }
@@ -468,29 +469,30 @@ static enum gw_status link_table(struct critical *c, sqlite3_stmt *names, sqlite
 static enum gw_status pair_table(struct critical *c)
 {
     static const char *const columns[] = {
-        "job", "from_rank", "to_rank", "iterations", "iterations_share", "chain_messages",
-        "chain_transfer_s",
+        "job", "from_rank", "to_rank", "chain_messages", "chain_transfer_s", "time_share",
+        "iterations", "iterations_share",
     };
-    struct gw_table *t = c->a->host->table_new(c->a, "critical_pairs", "How often each pair of "
-                                               "ranks had the critical flow", columns,
+    struct gw_table *t = c->a->host->table_new(c->a, "critical_pairs", "Pairs of ranks by the "
+                                               "time that chains spent between them; "
+                                               "iterations in which they had the critical flow", columns,
                                                GW_ARRAY_LEN(columns));
     size_t n, jobs;
     struct group *g = group_hops(c, by_pair, &n);
-    uint64_t *iterations = iterations_by_job(c, &jobs);
-    enum gw_status code = t && g && iterations ? GW_OK : GW_NOMEM;
+    struct whole *of = wholes(c, &jobs);
+    enum gw_status code = t && g && of ? GW_OK : GW_NOMEM;
     char src[256], dst[256];
 
     for (size_t i = 0; i < n && code == GW_OK; i++) {
         const struct hop *h = &c->hop[g[i].first];
-        struct gw_cell row[7];
+        struct gw_cell row[8];
 
         row[0] = gw_cell_text(name_of(c->job, h->job, 0));
         row[1] = rank_cell(c, h->job, h->src, src, sizeof src);
         row[2] = rank_cell(c, h->job, h->dst, dst, sizeof dst);
-        tally_cells(&g[i].t, iterations[h->job], row + 3);
+        tally_cells(&g[i].t, &of[h->job], row + 3);
         code = c->a->host->table_row(t, row);
     }
-    free(iterations);
+    free(of);
     free(g);
     return code;
 }
@@ -520,7 +522,9 @@ static enum gw_status tables(struct critical *c, struct gw_error *err)
     enum gw_status code = GW_IO;
 
     if (names && directions) {
-        code = iteration_table(c, names);      /* first: the others sort the hops */
+        code = iteration_table(c, names);      /* before those that sort the hops */
+        if (code == GW_OK)
+            code = chain_table(c, names);
         if (code == GW_OK)
             code = link_table(c, names, directions);
         if (code == GW_OK)
@@ -562,6 +566,6 @@ static const struct gw_analysis_ops critical_ops = {
 GW_PLUGIN(gw_analysis_critical) = {
     GW_PLUGIN_HEAD(GW_KIND_ANALYSIS, critical_ops),
     .name    = "critical",
-    .summary = "Critical flow of each iteration; how often each link and rank pair was critical.",
+    .summary = "Critical flow of each iteration; time of the chains behind by link and rank pair.",
     .flags   = GW_ANALYSIS_PLACE(3),
 };

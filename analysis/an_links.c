@@ -64,7 +64,7 @@ static struct gw_cell seconds_cell(sqlite3_stmt *st, int c)
 static enum gw_status link_rows(struct gw_analysis *a, struct gw_table *t, sqlite3_stmt *st,
                                 const char *from)
 {
-    struct gw_cell row[12];
+    struct gw_cell row[13];
     enum gw_status code = GW_OK;
 
     while (code == GW_OK && sqlite3_step(st) == SQLITE_ROW) {
@@ -72,15 +72,16 @@ static enum gw_status link_rows(struct gw_analysis *a, struct gw_table *t, sqlit
         row[1] = gw_cell_text((const char *)sqlite3_column_text(st, 2));
         row[2] = int_cell(st, 3);
         row[3] = int_cell(st, 4);
-        row[4] = gw_cell_real(sqlite3_column_type(st, 12) == SQLITE_NULL
+        row[4] = int_cell(st, 5);
+        row[5] = gw_cell_real(sqlite3_column_type(st, 12) == SQLITE_NULL
                               ? (double)NAN : sqlite3_column_double(st, 12));
-        row[5] = seconds_cell(st, 6);
-        row[6] = seconds_cell(st, 7);
-        row[7] = int_cell(st, 8);
-        row[8] = int_cell(st, 9);
-        row[9] = int_cell(st, 10);
-        row[10] = int_cell(st, 11);
-        row[11] = gw_cell_text(from);
+        row[6] = seconds_cell(st, 6);
+        row[7] = seconds_cell(st, 7);
+        row[8] = int_cell(st, 8);
+        row[9] = int_cell(st, 9);
+        row[10] = int_cell(st, 10);
+        row[11] = int_cell(st, 11);
+        row[12] = gw_cell_text(from);
         code = a->host->table_row(t, row);
     }
     return code;
@@ -111,8 +112,8 @@ static sqlite3_stmt *link_query(struct gw_analysis *a, const struct source *s,
 static enum gw_status links_table(struct gw_analysis *a, struct gw_error *err)
 {
     static const char *const columns[] = {
-        "link", "direction", "rate_bps", "sent_bytes", "utilisation", "mean_wait_s", "max_wait_s",
-        "queue_max_bytes", "queue_max_pkts", "dropped_pkts", "marked_pkts", "from",
+        "link", "direction", "rate_bps", "sent_bytes", "wire_bytes", "utilisation", "mean_wait_s",
+        "max_wait_s", "queue_max_bytes", "queue_max_pkts", "dropped_pkts", "marked_pkts", "from",
     };
     struct gw_table *t = a->host->table_new(a, "links", "Links, each direction, busiest first",
                                             columns, GW_ARRAY_LEN(columns));
@@ -127,7 +128,10 @@ static enum gw_status links_table(struct gw_analysis *a, struct gw_error *err)
     st = link_query(a, s, err);
     if (!st)
         return GW_IO;
-    code = link_rows(a, t, st, s->name);
+    code = a->host->table_note(t, "utilisation is of the wire: framing (FCS, preamble, gap) is in "
+                               "`wire`, not in `sent`");
+    if (code == GW_OK)
+        code = link_rows(a, t, st, s->name);
     if (code != GW_OK)
         gw_fail(err, code, "analysis links: out of memory");
     sqlite3_finalize(st);

@@ -17,8 +17,8 @@ enum gw_status gw_report_read(struct gw_report *r, struct gw_registry *registry,
                               struct gw_error *err);
 /* The tables as text for people. */
 enum gw_status gw_report_text(const struct gw_report *r, FILE *f, struct gw_error *err);
-/* The critical link and the correlations of the first job in two lines; nothing if the tables do
- * not hold them. */
+/* Each job's iteration time, the critical link, the correlations of the first job, a line each;
+ * nothing if the tables do not hold them. */
 void gw_report_short(const struct gw_report *r, FILE *f);
 void gw_report_free(struct gw_report *r);
 

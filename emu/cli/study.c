@@ -424,6 +424,16 @@ static const struct gw_param job_rows[] = {
       "Transport of this job alone." },
 };
 
+static void warn_ranks(struct gw_study *s, const struct gw_value *v, uint32_t node)
+{
+    char where[512], text[1024];
+
+    snprintf(text, sizeof text, "%s: ranks: host %s stands twice; messages between its ranks never "
+             "see a link", gw_value_where(v, where, sizeof where),
+             s->topo.graph->node[node].name);
+    add_text(&s->warning, text);
+}
+
 static enum gw_status rank_list(struct gw_study *s, struct gw_value *v, uint32_t **node,
                                 uint32_t *count, struct gw_error *err)
 {
@@ -469,6 +479,10 @@ static enum gw_status rank_list(struct gw_study *s, struct gw_value *v, uint32_t
         *node = more;
         (*node)[(*count)++] = x;
     }
+    for (uint32_t i = 1; i < *count; i++)
+        for (uint32_t k = 0; k < i && err->code == GW_OK; k++)
+            if ((*node)[i] == (*node)[k])
+                warn_ranks(s, v, (*node)[i]);
     if (!*count)
         return gw_fail(err, GW_PARAM, "%s: ranks: the list is empty; name at least one host",
                        where);
@@ -683,6 +697,28 @@ static char *filter_addresses(const struct gw_study *s, const char *filter)
     return out;
 }
 
+/* --pcap takes the place of what the study says about the device; the study itself may not repeat
+ * one. */
+static void remove_capture(struct gw_study *s, uint32_t dev, const char *where,
+                           struct gw_error *err)
+{
+    struct study_capture **at = &s->captures, *old;
+
+    while (*at && (*at)->dev != dev)
+        at = &(*at)->next;
+    old = *at;
+    if (!old)
+        return;
+    if (strcmp(where, "--pcap")) {
+        gw_fail(err, GW_PARAM, "%s: the device is captured already at %s; one capture a device is "
+                "enough", where, old->where);
+        return;
+    }
+    *at = old->next;
+    free(old->filter);
+    free(old);
+}
+
 static enum gw_status add_capture(struct gw_study *s, const char *dev, const char *filter,
                                   uint64_t snap, uint64_t count, const char *where,
                                   struct gw_error *err)
@@ -703,11 +739,17 @@ static enum gw_status add_capture(struct gw_study *s, const char *dev, const cha
         if (!c)
             return gw_fail(err, GW_NOMEM, "out of memory for a capture");
         for (struct study_capture *o = s->captures; o; o = o->next)
-            if (o->dev == d) {
+            if (o->dev == d && strcmp(o->where, "--pcap") == 0) {
+                free(c->filter);
                 free(c);
                 return gw_fail(err, GW_PARAM, "%s: %s is captured twice; one capture a device is "
                                "enough", where, dev);
             }
+        remove_capture(s, d, where, err);
+        if (err->code != GW_OK) {
+            free(c);
+            return err->code;
+        }
         c->dev = d;
         c->filter = filter && *filter ? filter_addresses(s, filter) : NULL;
         c->snap = snap;
@@ -950,15 +992,49 @@ static void warn(void *ctx, const char *sentence)
     add_text(&((struct gw_study *)ctx)->warning, sentence);
 }
 
+const struct gw_param *gw_study_rows(const char *section, size_t *count)
+{
+    static const struct {
+        const char *name;
+        const struct gw_param *rows;
+        size_t count;
+    } part[] = {
+        { "study", top_rows, GW_ARRAY_LEN(top_rows) },
+        { "route", route_rows, GW_ARRAY_LEN(route_rows) },
+        { "records", records_rows, GW_ARRAY_LEN(records_rows) },
+        { "job", job_rows, GW_ARRAY_LEN(job_rows) },
+        { "capture", capture_rows, GW_ARRAY_LEN(capture_rows) },
+        { "log", log_rows, GW_ARRAY_LEN(log_rows) },
+        { "event", event_rows, GW_ARRAY_LEN(event_rows) },
+    };
+
+    for (size_t i = 0; i < GW_ARRAY_LEN(part); i++)
+        if (!strcmp(part[i].name, section)) {
+            *count = part[i].count;
+            return part[i].rows;
+        }
+    return NULL;
+}
+
 static void suspicious(struct gw_study *s)
 {
     const struct gw_graph *g = s->topo.graph;
 
+    double *load = calloc(2 * (size_t)g->link_count + 1, sizeof *load);
+
+    if (load)
+        rt_frame_load(s->rt, load);
     for (uint32_t i = 0; i < 2 * g->link_count; i++) {
         const struct net_port *o = &s->net->port[i];
         char dev[512], text[1024];
 
         gw_tree_advise(o->tree, warn, s);
+        if (load && o->rate_bps && load[i] > (double)o->rate_bps) {
+            snprintf(text, sizeof text, "%s: test frames offer %.4g Mbit/s, %.4g %% of the link; "
+                     "its queue will grow or drop", gw_graph_dev_name(g, i, dev, sizeof dev),
+                     load[i] * 1e-6, 100 * load[i] / (double)o->rate_bps);
+            add_text(&s->warning, text);
+        }
         if (!o->channel || !o->channel->ops->mean_loss)
             continue;
         gw_graph_dev_name(g, i, dev, sizeof dev);
@@ -970,6 +1046,7 @@ static void suspicious(struct gw_study *s)
             add_text(&s->warning, text);
         }
     }
+    free(load);
 }
 
 static char *dir_of(const char *path)
@@ -988,6 +1065,9 @@ static void read_study(struct gw_study *s, const struct gw_study_conf *c, struct
         settle(s, err);
         return;
     }
+    if (!gw_value_get(s->root, "schema"))
+        add_text(&s->warning, "the study does not say `schema: 1`; later versions may read it "
+                 "differently");
     if (top.name && *top.name)
         snprintf(s->name, sizeof s->name, "%s", top.name);
     s->conf.seed = c->seed_given ? c->seed : top.seed;
@@ -1006,7 +1086,8 @@ static void read_study(struct gw_study *s, const struct gw_study_conf *c, struct
     check_filters(s, err);
     read_logs(s, top.log, err);
     read_expect(s, top.expect, err);
-    gw_doc_unused(s->root, NULL, err);
+    if (!s->problem.count)                 /* else parts were not read and look unused         */
+        gw_doc_unused(s->root, NULL, err);
     settle(s, err);
     suspicious(s);
 }
@@ -1471,19 +1552,80 @@ out:
 struct explain {
     struct gw_study *s;
     uint64_t *link_bytes;          /* per directed link                                        */
-    uint64_t  messages, bytes, local_bytes, largest;
-    uint32_t  iterations;
+    double   *pair_s;              /* per pair of nodes: seconds at the rate that loss allows  */
+    uint32_t *steps;               /* per collective: messages that rank 0 of job 0 sends      */
+    uint32_t  steps_cap;
+    uint64_t  messages, bytes, local_bytes, largest, collective_bytes;
+    uint32_t  iterations;          /* of the job with the most                                 */
+    double    loss_s;              /* the longest pair                                         */
+    uint32_t  loss_src, loss_dst;
+    double    loss_rate_bps;
 };
+
+#define EXPLAIN_PAIR_NODES 2048u
+
+/*
+ * What loss leaves of a rate: a loss-based control keeps about sqrt(1.5 / p) segments a round trip
+ * (Mathis et al. 1997; RFC 9438 keeps CUBIC at least there), for each stream.
+ */
+static double loss_rate(const struct explain *x, const uint32_t *path, uint32_t n, uint32_t src,
+                        uint32_t dst)
+{
+    const struct gw_study *s = x->s;
+    uint32_t back[64], k = net_path(s->net, dst, src, 1, back, 64);
+    double pass = 1, rtt_s = 0, rate = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const struct net_port *o = &s->net->port[path[i]];
+
+        if (o->channel && o->channel->ops->mean_loss)
+            pass *= 1 - o->channel->ops->mean_loss(o->channel, 1514);
+        rtt_s += (double)o->delay_ps * 1e-12;
+        if (o->rate_bps && (rate == 0 || (double)o->rate_bps < rate))
+            rate = (double)o->rate_bps;
+    }
+    for (uint32_t i = 0; i < k; i++)
+        rtt_s += (double)s->net->port[back[i]].delay_ps * 1e-12;
+    if (pass < 1 && rtt_s > 0) {
+        double r = s->transport->streams * 1448 * 8 * sqrt(1.5 / (1 - pass)) / rtt_s;
+
+        if (rate == 0 || r < rate)
+            return r;
+    }
+    return 0;
+}
+
+static void explain_steps(struct explain *x, const struct rt_dry_msg *m)
+{
+    if (m->job || m->src_rank || !m->collective || m->collective > 10000000)
+        return;
+    if (m->collective >= x->steps_cap) {
+        uint32_t cap = 2 * m->collective + 64;
+        uint32_t *v = realloc(x->steps, cap * sizeof *v);
+
+        if (!v)
+            return;
+        memset(v + x->steps_cap, 0, (cap - x->steps_cap) * sizeof *v);
+        x->steps = v;
+        x->steps_cap = cap;
+    }
+    x->steps[m->collective]++;
+    x->collective_bytes += m->bytes;
+}
 
 static void explain_msg(void *ctx, const struct rt_dry_msg *m)
 {
     struct explain *x = ctx;
-    uint32_t path[64], n;
+    uint32_t path[64], n, nodes = x->s->net->nodes;
+    double rate;
 
     x->messages++;
     x->bytes += m->bytes;
     if (m->bytes > x->largest)
         x->largest = m->bytes;
+    if (m->iteration != GW_NONE && m->iteration >= x->iterations)
+        x->iterations = m->iteration + 1;
+    explain_steps(x, m);
     if (m->src_node == m->dst_node) {
         x->local_bytes += m->bytes;
         return;
@@ -1491,6 +1633,18 @@ static void explain_msg(void *ctx, const struct rt_dry_msg *m)
     n = net_path(x->s->net, m->src_node, m->dst_node, m->src_rank * 7919u + m->dst_rank, path, 64);
     for (uint32_t i = 0; i < n; i++)
         x->link_bytes[path[i]] += m->bytes;
+    rate = x->pair_s ? loss_rate(x, path, n, m->src_node, m->dst_node) : 0;
+    if (rate > 0) {
+        double *t = &x->pair_s[(size_t)m->src_node * nodes + m->dst_node];
+
+        *t += (double)m->bytes * 8 / rate;
+        if (*t > x->loss_s) {
+            x->loss_s = *t;
+            x->loss_src = m->src_node;
+            x->loss_dst = m->dst_node;
+            x->loss_rate_bps = rate;
+        }
+    }
 }
 
 static void explain_loss(struct gw_study *s, FILE *out)
@@ -1506,52 +1660,102 @@ static void explain_loss(struct gw_study *s, FILE *out)
     }
 }
 
-enum gw_status gw_study_explain(struct gw_study *s, FILE *out, struct gw_error *err)
+static const char *size_text(double bytes, char *buf, size_t n)
 {
-    struct explain x = { .s = s };
-    double bound = 0, t = 0;
-    uint32_t worst = GW_NONE;
+    static const char *const unit[] = { "B", "kB", "MB", "GB", "TB", "PB" };
+    size_t u = 0;
+
+    while (bytes >= 1000 && u + 1 < GW_ARRAY_LEN(unit)) {
+        bytes /= 1000;
+        u++;
+    }
+    snprintf(buf, n, "%.4g %s", bytes, unit[u]);
+    return buf;
+}
+
+static void explain_print(const struct explain *x, FILE *out, double t)
+{
+    struct gw_study *s = x->s;
+    uint32_t worst = GW_NONE, colls = 0, steps = 0, it = x->iterations ? x->iterations : 1;
+    double bound = 0;
     char dev[512], a[64], b[64];
 
-    if (s->problem.count)
-        return gw_fail(err, GW_PARAM, "%s", s->problem.item[0]);
-    x.link_bytes = calloc(s->net->ports + 1, sizeof *x.link_bytes);
-    if (!x.link_bytes)
-        return gw_fail(err, GW_NOMEM, "out of memory");
-    if (net_ready(s->net, err) != GW_OK ||
-        rt_dry_run(s->rt, explain_msg, &x, &t, err) != GW_OK) {
-        free(x.link_bytes);
-        return err->code;
-    }
     for (uint32_t i = 0; i < s->net->ports; i++) {
         const struct net_port *o = &s->net->port[i];
-        double d = o->rate_bps ? (double)x.link_bytes[i] * 8 / (double)o->rate_bps : 0;
+        double d = o->rate_bps ? (double)x->link_bytes[i] * 8 / (double)o->rate_bps : 0;
 
         if (d > bound) {
             bound = d;
             worst = i;
         }
     }
-    fprintf(out, "study           %s: %u nodes, %u hosts, %u links, %u jobs\n", s->name,
-            s->topo.graph->node_count, s->net->host_count, s->topo.graph->link_count,
-            s->job_count);
-    fprintf(out, "messages        %llu, together %s, the largest %s\n",
-            (unsigned long long)x.messages, gw_format_bytes(x.bytes, a, sizeof a),
-            gw_format_bytes(x.largest, b, sizeof b));
-    if (x.local_bytes)
-        fprintf(out, "inside hosts    %s never see a link\n",
-                gw_format_bytes(x.local_bytes, a, sizeof a));
+    for (uint32_t i = 0; i < x->steps_cap; i++) {
+        colls += x->steps[i] != 0;
+        steps += x->steps[i];
+    }
+    fprintf(out, "study           %s: %u nodes, %u hosts, %u links, %u jobs, %u iterations\n",
+            s->name, s->topo.graph->node_count, s->net->host_count, s->topo.graph->link_count,
+            s->job_count, it);
+    fprintf(out, "messages        %.6g an iteration, together %s, the largest %s\n",
+            (double)x->messages / it, size_text((double)x->bytes / it, a, sizeof a),
+            size_text((double)x->largest, b, sizeof b));
+    if (colls)
+        fprintf(out, "steps           %.4g collectives an iteration, of %.4g steps each on rank 0; "
+                "a step carries %s on average\n", (double)colls / it, (double)steps / colls,
+                size_text((double)x->collective_bytes / steps, a, sizeof a));
+    if (x->local_bytes)
+        fprintf(out, "inside hosts    %s an iteration never see a link\n",
+                size_text((double)x->local_bytes / it, a, sizeof a));
     if (worst != GW_NONE)
-        fprintf(out, "bounding link   %s carries %s of payload: %.6f s at %s\n",
+        fprintf(out, "bounding link   %s carries %s of payload an iteration: %.6g s at %s\n",
                 gw_graph_dev_name(s->topo.graph, worst, dev, sizeof dev),
-                gw_format_bytes(x.link_bytes[worst], a, sizeof a), bound,
+                size_text((double)x->link_bytes[worst] / it, a, sizeof a), bound / it,
                 gw_format_rate(s->net->port[worst].rate_bps, b, sizeof b));
-    fprintf(out, "alpha-beta      %.6f s if every message had its path to itself (with compute)\n",
-            t);
-    if (rt_frames_left(s->rt))
-        fprintf(out, "frames          %llu sources of test frames are not in these figures\n",
-                (unsigned long long)rt_frames_left(s->rt));
-    explain_loss(s, out);
+    if (x->loss_s > 0)
+        fprintf(out, "loss bound      %.6g s an iteration from %s to %s: %u streams at sqrt(1.5/p) "
+                "segments a round trip make %.4g Mbit/s\n", x->loss_s / it,
+                s->topo.graph->node[x->loss_src].name, s->topo.graph->node[x->loss_dst].name,
+                s->transport->streams, x->loss_rate_bps * 1e-6);
+    fprintf(out, "alpha-beta      %.6g s an iteration if every message had its path to itself, "
+            "compute included\n", t / it);
+}
+
+static void explain_frames(struct gw_study *s, FILE *out)
+{
+    double *load = calloc(s->net->ports + 1, sizeof *load);
+    char dev[512];
+
+    if (!load)
+        return;
+    rt_frame_load(s->rt, load);
+    for (uint32_t i = 0; i < s->net->ports; i++)
+        if (load[i] > 0 && s->net->port[i].rate_bps)
+            fprintf(out, "frames          %s: offered %.4g Mbit/s, %.4g %% of the link\n",
+                    gw_graph_dev_name(s->topo.graph, i, dev, sizeof dev), load[i] * 1e-6,
+                    100 * load[i] / (double)s->net->port[i].rate_bps);
+    free(load);
+}
+
+enum gw_status gw_study_explain(struct gw_study *s, FILE *out, struct gw_error *err)
+{
+    struct explain x = { .s = s };
+    double t = 0;
+
+    if (s->problem.count)
+        return gw_fail(err, GW_PARAM, "%s", s->problem.item[0]);
+    x.link_bytes = calloc(s->net->ports + 1, sizeof *x.link_bytes);
+    if (s->net->nodes <= EXPLAIN_PAIR_NODES)
+        x.pair_s = calloc((size_t)s->net->nodes * s->net->nodes, sizeof *x.pair_s);
+    if (!x.link_bytes)
+        gw_fail(err, GW_NOMEM, "out of memory");
+    else if (net_ready(s->net, err) == GW_OK &&
+             rt_dry_run(s->rt, explain_msg, &x, &t, err) == GW_OK) {
+        explain_print(&x, out, t);
+        explain_frames(s, out);
+        explain_loss(s, out);
+    }
     free(x.link_bytes);
-    return GW_OK;
+    free(x.pair_s);
+    free(x.steps);
+    return err->code;
 }

@@ -59,6 +59,10 @@ GW_API const char *gw_study_output(const struct gw_study *s, size_t i);
 struct gw_tree;
 GW_API struct gw_tree *gw_study_tree(struct gw_study *s, const char *dev, struct gw_error *err);
 GW_API struct gw_tree *gw_study_tree_at(struct gw_study *s, size_t i);
+/* Option rows of a part of the study file (study, job, route, records, capture, log), for help;
+ * NULL: no such part. */
+struct gw_param;
+GW_API const struct gw_param *gw_study_rows(const char *section, size_t *count);
 /* explain: text about steps, bytes, the bounding link, bounds, effective loss; dry run. */
 GW_API enum gw_status gw_study_explain(struct gw_study *s, FILE *out, struct gw_error *err);
 

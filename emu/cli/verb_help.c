@@ -1,9 +1,13 @@
 /*
- * verb_help - a verb's options, a kind's plugins, or a plugin's option rows
+ * verb_help - a verb's options, a kind's plugins, a plugin's option rows, or a part of the study file
  *
- * `gradwire help qdisc codel` prints the rows that the parser and the range check read.
+ * `gradwire help qdisc codel` and `gradwire help job` print the rows that the parser and the range
+ * check read.
  */
 #include "emu/cli/args.h"
+#include "emu/cli/study.h"
+
+#include <gradwire/topology.h>
 
 static const char *type_name(enum gw_param_type t)
 {
@@ -45,10 +49,21 @@ static const char *row_facts(const struct gw_param *row, char *buf, size_t n)
     return buf;
 }
 
+static void rows_help(const struct gw_param *rows, size_t count, FILE *f)
+{
+    char facts[512];
+
+    for (size_t i = 0; i < count; i++) {
+        fprintf(f, "  %s: ", rows[i].name);
+        gw_text_wrap(f, row_facts(&rows[i], facts, sizeof facts), 6);
+        fputs("      ", f);
+        gw_text_wrap(f, rows[i].help ? rows[i].help : "", 6);
+    }
+}
+
 static void plugin_help(const struct gw_entry *e, FILE *f)
 {
     const struct gw_plugin *p = e->plugin;
-    char facts[512];
 
     fprintf(f, "%s %s (%s)\n\n", gw_kind_name((enum gw_kind)p->kind), p->name, e->origin);
     gw_text_wrap(f, p->summary, 0);
@@ -57,12 +72,93 @@ static void plugin_help(const struct gw_entry *e, FILE *f)
         gw_text_wrap(f, p->source, 7);
     }
     fputs(p->param_count ? "\noptions:\n" : "\nIt has no options.\n", f);
-    for (uint32_t i = 0; i < p->param_count; i++) {
-        fprintf(f, "  %s: ", p->params[i].name);
-        gw_text_wrap(f, row_facts(&p->params[i], facts, sizeof facts), 6);
-        fprintf(f, "      ");
-        gw_text_wrap(f, p->params[i].help ? p->params[i].help : "", 6);
+    rows_help(p->params, p->param_count, f);
+}
+
+/* ---- parts of the study file -------------------------------------------------------------- */
+
+struct link_entry {                  /* what stands behind a link's name under `links:`         */
+    struct gw_link_conf link;
+};
+
+static const struct gw_param link_rows[] = {
+    GW_LINK_PARAMS("", link_entry, link, "", ""),
+};
+
+static const struct part {
+    const char *name, *text;
+} parts[] = {
+    { "study",   "The keys of a study file (YAML). Lists and maps have their own page: `gradwire help job`, "
+                 "links, route, capture, log, records, expect; topology, transport and qdisc have one "
+                 "a kind, as in `gradwire help topology two-site`." },
+    { "job",     "The keys of an entry of `jobs:`, for every traffic; `gradwire help traffic NAME` "
+                 "shows those of one." },
+    { "links",   "`links:` is a map of link names to what is special about them, as in\n"
+                 "links: {wan: {rate: 10gbit, delay: 20ms, loss: 0.01%}}\n"
+                 "The name of a link means both directions, that of one end (wan:a) what leaves "
+                 "there. What is left out stays as the topology says. The links table of a run shows "
+                 "the names. `mtu`, `framing` and `weight` of a whole link may stand here, too; the "
+                 "keys below are also those of `link:`, `nic:`, `wan:` in a topology.\n"
+                 "A switch port without a qdisc is a FIFO of bytes (bfifo) that holds the largest of "
+                 "150 kB, rate x 80 us and 2 x rate x the link's delay; a host's port pushes back on "
+                 "its transports instead, and drops nothing." },
+    { "route",   "`route:` is one word, the mode, or a map of these." },
+    { "event",   "`events:` is a list of timed changes; it is empty in this version." },
+    { "capture", "The keys of an entry of `capture:`; one file a device, DIR/LINK-END.pcap." },
+    { "log",     "The keys of an entry of `log:`, a CSV of every packet at a device." },
+    { "records", "The keys of `records:`, what is kept of the run." },
+    { "expect",  "`expect:` is a list of conditions that are looked up in the record when the run is "
+                 "over; if one does not hold, the exit code is 1. A condition compares two sums or "
+                 "quotients of names and numbers (==, !=, <, <=, >, >=), or says in which range one "
+                 "lies (in LOW..HIGH):\n"
+                 "\"iterations.count == 20\"\n"
+                 "\"iterations.mean_s in 10..18\"\n"
+                 "\"links.wan:a.drops.loss / links.wan:a.sent_pkts < 0.0002\"\n"
+                 "Names: iterations.X: count, mean_s, min_s, p50_s, p95_s, p99_s, max_s, of the jobs that run "
+                 "collectives (if none does, of all jobs); jobs.JOB.X: the same of one job, also ranks, flows, "
+                 "bytes, delivered_bytes, fct_mean_s, fct_max_s; "
+                 "flows.X: count, finished, bytes, delivered_bytes, retrans_pkts, timeouts, "
+                 "fct_mean_s, fct_p50_s, fct_p95_s, fct_p99_s, fct_max_s; flows.JOB.HOST.X: fct_s, ideal_s, bytes of the "
+                 "first flow from that host; packets.X: hops, delivered, dropped, marked; "
+                 "drops.X: queue, loss, other; links.DEV.X: sent_bytes, wire_bytes, sent_pkts, "
+                 "utilisation, mean_wait_s, max_wait_s, queue_max_bytes, marked, drops, "
+                 "drops.REASON; sim_s." },
+};
+
+/* Paragraphs end with a newline. */
+static void paragraphs(const char *text, FILE *f)
+{
+    char line[1600];
+
+    while (*text) {
+        size_t n = strcspn(text, "\n");
+
+        snprintf(line, sizeof line, "%.*s", (int)n, text);
+        gw_text_wrap(f, line, 0);
+        text += n + (text[n] == '\n');
     }
+}
+
+static const struct part *find_part(const char *word)
+{
+    for (size_t i = 0; i < GW_ARRAY_LEN(parts); i++)
+        if (!strcmp(parts[i].name, word))
+            return &parts[i];
+    return NULL;
+}
+
+static void part_help(const struct part *p, FILE *f)
+{
+    size_t count = 0;
+    const struct gw_param *rows = strcmp(p->name, "links") ? gw_study_rows(p->name, &count)
+                                                           : link_rows;
+
+    if (rows == link_rows)
+        count = GW_ARRAY_LEN(link_rows);
+    paragraphs(p->text, f);
+    if (rows && count)
+        fputs("\nkeys:\n", f);
+    rows_help(rows, count, f);
 }
 
 static void kind_help(const struct gw_registry *r, enum gw_kind kind, FILE *f)
@@ -79,10 +175,11 @@ static void kind_help(const struct gw_registry *r, enum gw_kind kind, FILE *f)
     }
 }
 
-/* One word: a verb or a kind. */
+/* One word: a verb, a kind, or a part of the study file. */
 static int help_word(struct gw_cli *cli, const char *word)
 {
     const struct gw_verb *v   = gw_verb_find(word);
+    const struct part    *p   = find_part(word);
     struct gw_error       err = {0};
     char hint[256];
 
@@ -96,7 +193,11 @@ static int help_word(struct gw_cli *cli, const char *word)
             return GW_EXIT_GOOD;
         }
     }
-    gw_fail(&err, GW_PARAM, "gradwire help: %s is no verb and no kind; %s", word,
+    if (p) {
+        part_help(p, cli->out);
+        return GW_EXIT_GOOD;
+    }
+    gw_fail(&err, GW_PARAM, "gradwire help: %s is no verb, kind or part of a study; %s", word,
             gw_verb_hint(word, hint, sizeof hint));
     return gw_cli_fail(cli, &err);
 }
@@ -109,6 +210,13 @@ static int help_run(struct gw_cli *cli)
 
     if (cli->operand_count == 0) {
         gw_usage(cli->out);
+        fputs("\nParts of a study file, `gradwire help PART`:\n ", cli->out);
+        for (size_t i = 0; i < GW_ARRAY_LEN(parts); i++)
+            fprintf(cli->out, " %s", parts[i].name);
+        fputs("\n\nKinds of plugins, `gradwire help KIND [NAME]`:\n ", cli->out);
+        for (uint32_t k = 0; k < GW_KIND_COUNT; k++)
+            fprintf(cli->out, " %s", gw_kind_name((enum gw_kind)k));
+        fputc('\n', cli->out);
         return GW_EXIT_GOOD;
     }
     if (cli->operand_count == 1)
@@ -124,7 +232,7 @@ static int help_run(struct gw_cli *cli)
 }
 
 const struct gw_verb gw_verb_help = {
-    .name = "help", .operands = "[VERB | KIND [NAME]]", .operand_min = 0, .operand_max = 2,
-    .summary = "Shows a verb's options, or a plugin's options with unit, default and range",
+    .name = "help", .operands = "[VERB | KIND [NAME] | PART]", .operand_min = 0, .operand_max = 2,
+    .summary = "Shows the options of a verb, of a plugin, or of a part of the study file",
     .run = help_run,
 };

@@ -54,7 +54,8 @@ static const struct gw_arg run_rows[] = {
     { "clock", 0, GW_ARG_CHOICE, offsetof(struct run_conf, clock), "virtual|real",
       "Clock that the run follows; virtual is as fast as the machine." },
     { "json", 0, GW_ARG_FLAG, offsetof(struct run_conf, json), NULL,
-      "Prints one JSON object instead of the tables." },
+      "Prints one JSON object instead of the tables; its `iterations` are those of the jobs that run "
+      "collectives, or if none does, of all jobs." },
     { "force", 'f', GW_ARG_FLAG, offsetof(struct run_conf, force), NULL,
       "Lets -o DIR replace the files of an earlier run." },
     { "quiet", 'q', GW_ARG_FLAG, offsetof(struct run_conf, quiet), NULL,
@@ -203,14 +204,9 @@ static void print_closing(const struct run *r, const struct gw_report *report)
     const struct gw_study_result *x = &r->result;
     FILE       *f = r->cli->out;
     const char *path;
-    char        a[32], b[32], c[32];
+    char        a[32], b[32];
 
     fputc('\n', f);
-    if (x->iterations.count)
-        fprintf(f, "iteration time  mean %s, p50 %s, p99 %s of %llu iteration%s\n",
-                seconds(x->iterations.mean_s, a), seconds(x->iterations.p50_s, b),
-                seconds(x->iterations.p99_s, c), (unsigned long long)x->iterations.count,
-                x->iterations.count == 1 ? "" : "s");
     gw_report_short(report, f);
     fprintf(f, "simulated       %s in %s: %llu events, %llu packet hops, %llu packets delivered, "
             "%llu dropped; seed %llu\n", seconds(x->sim_s, a), seconds(x->wall_s, b),

@@ -35,6 +35,11 @@ struct ev {                                /* 32 bytes                          
 };
 _Static_assert(sizeof(struct ev) == 32, "two queue entries a cache line");
 
+struct sort_key {
+    uint64_t key;
+    uint32_t index;
+};
+
 struct timer_ref {
     struct gw_timer *t;
     uint32_t next_free;
@@ -47,6 +52,9 @@ struct gw_engine {
     void    *ctx;
     struct ev *sorted;                     /* current slot, from si to sn                      */
     uint32_t si, sn, scap;
+    struct sort_key *key;                  /* two halves of key_cap / 2, for long slots        */
+    struct ev *spare;
+    uint32_t key_cap;
     uint32_t shift, slots;                 /* slot width, number of slots (power of two)       */
     uint64_t cur;                          /* index of the current slot                        */
     uint32_t *head;                        /* per slot: first node                             */
@@ -155,15 +163,9 @@ static int compare_ev(const void *a, const void *b, void *e)
     return before(e, a, b) ? -1 : 1;
 }
 
-static void sort_slot(struct gw_engine *e)
+static void insertion_sort(const struct gw_engine *e, struct ev *s, uint32_t n)
 {
-    struct ev *s = e->sorted;
-
-    if (e->sn > 32) {
-        qsort_r(s, e->sn, sizeof *s, compare_ev, e);
-        return;
-    }
-    for (uint32_t i = 1; i < e->sn; i++) {
+    for (uint32_t i = 1; i < n; i++) {
         struct ev x = s[i];
         uint32_t j = i;
 
@@ -171,6 +173,82 @@ static void sort_slot(struct gw_engine *e)
             s[j] = s[j - 1];
         s[j] = x;
     }
+}
+
+/* Entries of one time and receiver that stand together are put in order. */
+static void sort_ties(struct gw_engine *e, struct ev *s, uint32_t n)
+{
+    for (uint32_t i = 0, j; i < n; i = j) {
+        for (j = i + 1; j < n && s[j].at == s[i].at && s[j].recv == s[i].recv; j++)
+            ;
+        if (j - i > 32)
+            qsort_r(s + i, j - i, sizeof *s, compare_ev, e);
+        else if (j - i > 1)
+            insertion_sort(e, s + i, j - i);
+    }
+}
+
+/*
+ * Long slots (many flows in step put hundreds of events at one instant) by radix: the key is time
+ * within the slot and receiver, 8 bits a pass, lowest first.
+ */
+static void radix_sort(struct gw_engine *e)
+{
+    uint32_t n = e->sn, top = 0, bits = 0;
+    struct sort_key *k = e->key, *to = e->key + e->key_cap / 2;
+    uint64_t start = e->cur << e->shift;
+
+    for (uint32_t i = 0; i < n; i++)
+        top |= e->sorted[i].recv;
+    while (bits < 32 && top >> bits)
+        bits++;
+    for (uint32_t i = 0; i < n; i++)
+        k[i] = (struct sort_key){ (e->sorted[i].at - start) << bits | e->sorted[i].recv, i };
+    for (uint32_t d = 0; d < bits + e->shift; d += 8) {
+        uint32_t at[257] = { 0 };
+        struct sort_key *swap = k;
+
+        for (uint32_t i = 0; i < n; i++)
+            at[(k[i].key >> d & 255) + 1]++;
+        for (uint32_t i = 0; i < 256; i++)
+            at[i + 1] += at[i];
+        for (uint32_t i = 0; i < n; i++)
+            to[at[k[i].key >> d & 255]++] = k[i];
+        k = to;
+        to = swap;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        e->spare[i] = e->sorted[k[i].index];
+    memcpy(e->sorted, e->spare, n * sizeof *e->sorted);
+    sort_ties(e, e->sorted, n);
+}
+
+/* Room for radix_sort; without it the slot is sorted another way. */
+static bool radix_room(struct gw_engine *e)
+{
+    if (e->key_cap < 2 * e->scap) {
+        struct sort_key *k = realloc(e->key, 2 * (size_t)e->scap * sizeof *k);
+        struct ev *s = realloc(e->spare, e->scap * sizeof *s);
+
+        if (k)
+            e->key = k;
+        if (s)
+            e->spare = s;
+        if (!k || !s)
+            return false;
+        e->key_cap = 2 * e->scap;
+    }
+    return true;
+}
+
+static void sort_slot(struct gw_engine *e)
+{
+    if (e->sn <= 24)
+        insertion_sort(e, e->sorted, e->sn);
+    else if (radix_room(e))
+        radix_sort(e);
+    else
+        qsort_r(e->sorted, e->sn, sizeof *e->sorted, compare_ev, e);
 }
 
 /* The event belongs to the slot that is being run: into the sorted rest, or into the heap. */
@@ -430,6 +508,8 @@ void gw_engine_free(struct gw_engine *e)
     free(e->node);
     free(e->heap);
     free(e->sorted);
+    free(e->key);
+    free(e->spare);
     free(e->ref);
     free(e->timer_count);
     free(e);

@@ -70,16 +70,34 @@ static bool sample_quantity(const struct gw_samples *s, const char *name, double
     return false;
 }
 
-/* Times of whole iterations; of job @job, or of all jobs if it is GW_NONE. */
+/*
+ * Whether the iterations of @job belong to the headline `iterations.X`: those of the jobs that run
+ * collectives (training), or if none does, of all jobs.
+ */
+static bool in_headline(struct sqlite3 *db, uint32_t job)
+{
+    static const char sql[] = "SELECT EXISTS (SELECT 1 FROM collective WHERE job = CAST(?1 AS"
+                              " INTEGER)) OR NOT EXISTS (SELECT 1 FROM collective)";
+    char text[16];
+    double in = 0;
+
+    snprintf(text, sizeof text, "%u", job);
+    return query(db, sql, text, NULL, &in) && in != 0;
+}
+
+/* Times of whole iterations; of job @job, or of the headline's jobs if it is GW_NONE. */
 static bool iteration_quantity(struct sqlite3 *db, uint32_t job, const char *name, double *value)
 {
     struct gw_iteration_times t = { 0 };
     struct gw_samples s = { 0 };
-    bool ok = gw_iteration_times_read(db, &t, NULL) == GW_OK;
+    bool ok = gw_iteration_times_read(db, &t, NULL) == GW_OK, in = false;
 
-    for (size_t i = 0; ok && i < t.n; i++)
-        if (t.v[i].whole && (job == GW_NONE || t.v[i].job == job))
+    for (size_t i = 0; ok && i < t.n; i++) {
+        if (!i || t.v[i].job != t.v[i - 1].job)
+            in = job == GW_NONE ? in_headline(db, t.v[i].job) : t.v[i].job == job;
+        if (in && t.v[i].whole)
             ok = gw_samples_add(&s, gw_ps_to_s(t.v[i].time_ps));
+    }
     gw_samples_sort(&s);
     ok = ok && sample_quantity(&s, name, value);
     free(t.v);

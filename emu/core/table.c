@@ -6,7 +6,9 @@
  *
  *   _s seconds   _bytes   _bps bits per second   _ratio, utilisation, _share per cent
  *
- * People see the first TEXT_ROWS rows; an analysis puts what matters most in front.
+ * People see the first TEXT_ROWS rows; an analysis puts what matters most in front. Under the table
+ * they see its note, if it has one. A table without rows is not shown to people. A link's rate_bps of 0
+ * is "unlimited" for them.
  *
  * A NULL cell is empty in CSV, null in JSON, "-" in text. A number that is not finite is NULL, for
  * JSON has no other word for it.
@@ -26,7 +28,7 @@
 
 struct gw_table {
     struct gw_table *next;
-    char   *name, *title;
+    char   *name, *title, *note;
     char  **column;
     uint32_t columns;
     struct gw_cell *cell;       /* rows * columns; texts are owned                             */
@@ -49,6 +51,7 @@ static void table_free(struct gw_table *t)
     free(t->cell);
     free(t->name);
     free(t->title);
+    free(t->note);
     free(t);
 }
 
@@ -126,10 +129,22 @@ static enum gw_status table_row(struct gw_table *t, const struct gw_cell *cells)
     return GW_OK;
 }
 
+static enum gw_status table_note(struct gw_table *t, const char *text)
+{
+    char *note = strdup(text);
+
+    if (!note)
+        return GW_NOMEM;
+    free(t->note);
+    t->note = note;
+    return GW_OK;
+}
+
 void gw_table_host(struct gw_host *h)
 {
-    h->table_new = table_new;
-    h->table_row = table_row;
+    h->table_new  = table_new;
+    h->table_row  = table_row;
+    h->table_note = table_note;
 }
 
 const struct gw_cell *gw_tables_cell(const struct gw_tables *t, const char *table, size_t row,
@@ -144,7 +159,7 @@ const struct gw_cell *gw_tables_cell(const struct gw_tables *t, const char *tabl
 
 /* ---- text --------------------------------------------------------------------------------- */
 
-enum unit { UNIT_NONE, UNIT_S, UNIT_BYTES, UNIT_BPS, UNIT_PART };
+enum unit { UNIT_NONE, UNIT_S, UNIT_BYTES, UNIT_BPS, UNIT_RATE, UNIT_PART };
 
 static bool ends_with(const char *s, const char *end)
 {
@@ -168,7 +183,7 @@ static enum unit column_unit(const char *name, size_t *stem)
             continue;
         if (row[i].cut)
             *stem -= strlen(row[i].end);
-        return row[i].unit;
+        return row[i].unit == UNIT_BPS && !strcmp(name, "rate_bps") ? UNIT_RATE : row[i].unit;
     }
     return UNIT_NONE;
 }
@@ -192,11 +207,13 @@ static void number_text(double v, enum unit unit, char *buf)
     static const char *const sizes[] = { "B", "kB", "MB", "GB", "TB", "PB" };
     static const char *const rates[] = { "bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s" };
 
-    if (unit == UNIT_S && v != 0)
+    if (unit == UNIT_RATE && v == 0)
+        snprintf(buf, CELL_TEXT, "unlimited");
+    else if (unit == UNIT_S && v != 0)
         scaled(v, 1e-12, times, GW_ARRAY_LEN(times), buf);
     else if (unit == UNIT_BYTES)
         scaled(v, 1, sizes, GW_ARRAY_LEN(sizes), buf);
-    else if (unit == UNIT_BPS)
+    else if (unit == UNIT_BPS || unit == UNIT_RATE)
         scaled(v, 1, rates, GW_ARRAY_LEN(rates), buf);
     else if (unit == UNIT_PART)
         snprintf(buf, CELL_TEXT, "%.4g %%", 100 * v);
@@ -333,14 +350,13 @@ static enum gw_status table_text(const struct gw_table *t, FILE *f)
     for (uint32_t c = 0; c < t->columns; c++)
         width[c] = column_is_empty(t, c) ? 0 : column_width(t, c);
     fprintf(f, "%s\n", t->title);
-    if (t->rows)
-        text_row(t, SIZE_MAX, width, f);
+    text_row(t, SIZE_MAX, width, f);
     for (size_t r = 0; r < shown_rows(t); r++)
         text_row(t, r, width, f);
-    if (!t->rows)
-        fputs("  (nothing recorded)\n", f);
     if (t->rows > shown_rows(t))
         fprintf(f, "  ... %zu more rows; --json and --csv give all\n", t->rows - shown_rows(t));
+    if (t->note)
+        fprintf(f, "  %s\n", t->note);
     free(width);
     return ferror(f) ? GW_IO : GW_OK;
 }
@@ -348,12 +364,18 @@ static enum gw_status table_text(const struct gw_table *t, FILE *f)
 enum gw_status gw_tables_text(const struct gw_tables *t, FILE *f)
 {
     enum gw_status code = GW_OK;
+    bool any = false;
 
     for (const struct gw_table *x = t->first; x && code == GW_OK; x = x->next) {
-        code = table_text(x, f);
-        if (x->next)
+        if (!x->rows)
+            continue;
+        if (any)
             fputc('\n', f);
+        any  = true;
+        code = table_text(x, f);
     }
+    if (!any)
+        fputs("(nothing recorded)\n", f);
     return code;
 }
 

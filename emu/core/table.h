@@ -10,7 +10,8 @@ struct gw_tables;
 
 GW_API struct gw_tables *gw_tables_new(void);
 GW_API void gw_tables_free(struct gw_tables *t);
-GW_API void gw_table_host(struct gw_host *h);       /* fills table_new and table_row            */
+GW_API void gw_table_host(struct gw_host *h);       /* fills table_new, table_row, table_note   */
+/* For people: tables without rows are left out. */
 GW_API enum gw_status gw_tables_text(const struct gw_tables *t, FILE *f);
 GW_API enum gw_status gw_tables_json(const struct gw_tables *t, FILE *f);
 /* One NAME.csv a table into the existing or new directory @dir; nothing is written over. */

@@ -180,8 +180,10 @@ static void conn_path(struct net *n, struct net_conn *c)
         c->ideal_delay_ps += o->delay_ps;
         if (o->rate_bps) {
             c->ideal_hops_ps_per_byte += 8 * GW_PS_PER_S / o->rate_bps;
-            if (!min || o->rate_bps < min)
+            if (!min || o->rate_bps < min) {
                 min = o->rate_bps;
+                c->narrowest = path[i];
+            }
         }
         if (l->mtu_bytes < mtu)
             mtu = l->mtu_bytes;
@@ -292,18 +294,27 @@ static struct net_share *share_new(struct net *n)
     return s;
 }
 
-static uint64_t ideal_fct(const struct net_conn *c, uint64_t bytes)
+/*
+ * Completion time alone on the path, never more than what is possible: all bytes over the narrowest
+ * link, then the last frame over the others. Streams of the same message that take that link too
+ * share it evenly; one that is done before its siblings may then be faster than this.
+ */
+static uint64_t ideal_fct(const struct net_conn *c, uint64_t bytes, uint32_t streams)
 {
-    uint64_t frames = 0, wire, t;
+    uint64_t frames = 0, wire, one, last, t;
+    uint32_t sharing = c->ideal_sharing < streams ? c->ideal_sharing : streams;
 
     if (!c->ideal_rate_bps)
         return c->ideal_delay_ps;
-    wire = c->tp->ops->wire_bytes ?
-           c->tp->ops->wire_bytes(c->tp->conf, bytes, c->tx.mtu_bytes, &frames) : bytes;
-    t = gw_mul_div(wire + frames * GW_FRAMING_BYTES, 8 * GW_PS_PER_S, c->ideal_rate_bps);
-    if (frames)
-        t += (wire / frames + GW_FRAMING_BYTES) * c->ideal_hops_ps_per_byte;
-    return t + c->ideal_delay_ps;
+    wire = c->tp->ops->wire_bytes(c->tp->conf, bytes, c->tx.mtu_bytes, &frames);
+    one = frames > 1 ? wire / frames + 1 : wire;
+    last = frames > 1 && wire > (frames - 1) * (c->tx.mtu_bytes + GW_ETH_BYTES) ?
+           wire - (frames - 1) * (c->tx.mtu_bytes + GW_ETH_BYTES) : one;
+    if (last > one)
+        last = one;
+    t = gw_mul_div((wire + frames * GW_FRAMING_BYTES) * (sharing ? sharing : 1),
+                   8 * GW_PS_PER_S, c->ideal_rate_bps);
+    return t + last * c->ideal_hops_ps_per_byte + c->ideal_delay_ps;
 }
 
 static void record_flow(struct net *n, const struct net_conn *c, const struct net_share *s,
@@ -316,7 +327,7 @@ static void record_flow(struct net *n, const struct net_conn *c, const struct ne
         .src_rank = m->src_rank, .dst_rank = m->dst_rank,
         .src_node = c->tx.src, .dst_node = c->tx.dst,
         .bytes = s->bytes, .delivered_bytes = delivered, .start_ps = s->start_ps,
-        .end_ps = end_ps, .ideal_ps = ideal_fct(c, s->bytes),
+        .end_ps = end_ps, .ideal_ps = ideal_fct(c, s->bytes, s->streams),
         .retrans_bytes = c->tx.stats.retrans_bytes - s->retrans_bytes,
         .retrans_pkts = c->tx.stats.retrans_pkts - s->retrans_pkts,
         .timeouts = c->tx.stats.timeouts - s->timeouts,
@@ -367,7 +378,7 @@ static void tx_acked(struct gw_tx *tx, uint64_t total, uint64_t now_ps)
 }
 
 static bool conn_write(struct net *n, struct net_conn *c, struct net_msg *m, uint64_t bytes,
-                       uint64_t now_ps)
+                       uint32_t streams, uint64_t now_ps)
 {
     struct net_share *s = share_new(n);
 
@@ -377,6 +388,7 @@ static bool conn_write(struct net *n, struct net_conn *c, struct net_msg *m, uin
     }
     s->msg = m;
     s->bytes = bytes;
+    s->streams = streams;
     s->start_ps = now_ps;
     s->id = m->flow_id++;
     s->retrans_bytes = c->tx.stats.retrans_bytes;
@@ -395,6 +407,16 @@ static bool conn_write(struct net *n, struct net_conn *c, struct net_msg *m, uin
     n->flow_bytes += bytes;
     c->tx.written_bytes += bytes;
     return true;
+}
+
+/* How many of @conn share each one's narrowest link. */
+static void count_sharing(struct net_conn **conn, uint32_t streams)
+{
+    for (uint32_t i = 0; i < streams; i++) {
+        conn[i]->ideal_sharing = 0;
+        for (uint32_t k = 0; k < streams; k++)
+            conn[i]->ideal_sharing += conn[k]->narrowest == conn[i]->narrowest;
+    }
 }
 
 /* ---- pairs of ranks ----------------------------------------------------------------------- */
@@ -461,6 +483,7 @@ static bool pair_fill(struct net *n, struct net_pair *p, struct net_transport *t
         if (!p->conn[i])
             return false;
     }
+    count_sharing(p->conn, p->streams);
     return true;
 }
 
@@ -524,6 +547,29 @@ static void record_fluid(struct net *n, const struct net_msg *m, uint64_t end_ps
 }
 
 
+static void fluid_begin(struct net_msg *m, uint64_t now_ps)
+{
+    m->start_ps = now_ps;
+    m->tp->ops->fluid_start(m->tp->fluid, &m->fluid, now_ps);
+}
+
+/* Messages between two ranks go one after the other, as on a connection; one with a connection of
+ * its own shares the links with all others. */
+static void pair_next(const struct net_msg *done, uint64_t now_ps)
+{
+    struct net_pair *p = done->pair;
+    struct net_msg *m;
+
+    if (done->new_conn)
+        return;
+    m = p->queue;
+    p->busy = m != NULL;
+    if (!m)
+        return;
+    p->queue = m->behind;
+    fluid_begin(m, now_ps);
+}
+
 static void fluid_done(struct gw_fluid *f, struct gw_fluid_flow *x, uint64_t now_ps)
 {
     struct net *n = f->net;
@@ -534,6 +580,7 @@ static void fluid_done(struct gw_fluid *f, struct gw_fluid_flow *x, uint64_t now
         n->port[x->path[i]].fluid_bytes += x->bytes;
     n->flow_delivered_bytes += m->bytes;
     record_fluid(n, m, end);
+    pair_next(m, now_ps);
     if (!x->latency_ps) {
         finish_whole(m, now_ps);
         return;
@@ -553,7 +600,17 @@ static void send_fluid(struct net *n, struct net_msg *m, uint64_t now_ps)
     m->shares_left = m->acks_left = 1;
     n->flows++;
     n->flow_bytes += m->bytes;
-    m->tp->ops->fluid_start(m->tp->fluid, &m->fluid, now_ps);
+    if (!m->new_conn && p->busy) {
+        m->behind = NULL;
+        if (p->queue)
+            p->queue_tail->behind = m;
+        else
+            p->queue = m;
+        p->queue_tail = m;
+        return;
+    }
+    p->busy = p->busy || !m->new_conn;
+    fluid_begin(m, now_ps);
 }
 
 static void send_packets(struct net *n, struct net_msg *m, struct net_conn **conn,
@@ -568,7 +625,7 @@ static void send_packets(struct net *n, struct net_msg *m, struct net_conn **con
         uint64_t part = rest / (streams - i);
 
         rest -= part;
-        if (!conn_write(n, conn[i], m, part, now_ps))
+        if (!conn_write(n, conn[i], m, part, streams, now_ps))
             return;
     }
     for (uint32_t i = 0; i < streams; i++)
@@ -589,6 +646,7 @@ static void send_one_shot(struct net *n, struct net_msg *m, uint64_t now_ps)
         n->closing_conns++;
         conn[i]->tx.closing = true;
     }
+    count_sharing(conn, streams);
     send_packets(n, m, conn, streams, now_ps);
     for (uint32_t i = 0; i < streams; i++)
         if (!conn[i]->head)                /* nothing of it: not used for so short a message   */

@@ -88,6 +88,7 @@ struct net_share {                /* one message's span of one stream           
     uint64_t bytes, start_ps;
     uint64_t id;                  /* of the flow record                                         */
     uint64_t retrans_bytes, retrans_pkts, timeouts, dropped;  /* counters when it began         */
+    uint32_t streams;             /* how many carry the message                                 */
 };
 
 struct net_transport {            /* a transport with its configuration                         */
@@ -119,6 +120,8 @@ struct net_conn {                 /* a flow: both halves and the borders of its 
     bool     one_shot, open;
     struct gw_flow_addr addr;
     uint64_t ideal_rate_bps, ideal_delay_ps, ideal_hops_ps_per_byte;
+    uint32_t narrowest;           /* directed link with the least rate on the path              */
+    uint32_t ideal_sharing;       /* streams of its pair that share its narrowest link          */
 };
 
 struct net_msg {
@@ -135,6 +138,7 @@ struct net_msg {
     uint32_t shares_left, acks_left;
     struct rt_op *send_op, *recv_op;
     struct net_msg *next;         /* matching table, free list                                  */
+    struct net_msg *behind;       /* next one of its pair's queue                               */
     struct gw_timer timer;        /* fluid latency, local delivery                              */
     struct gw_fluid_flow fluid;   /* its private part follows the struct                        */
     uint32_t job_index, src_node, dst_node;
@@ -150,6 +154,8 @@ struct net_pair {                 /* persistent streams between two ranks of a j
     uint32_t *path;               /* fluid level                                                */
     uint32_t conn_id;
     uint64_t latency_ps, min_rate_bps;
+    struct net_msg *queue, *queue_tail;  /* fluid: sent one after the other                     */
+    bool     busy;                /* fluid: one is under way                                    */
 };
 
 struct net_log_row {

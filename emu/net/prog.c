@@ -988,6 +988,23 @@ static enum gw_status frame_source(struct gw_program *p, const struct gw_frame_s
     return GW_OK;
 }
 
+/* Offered rate of all frame sources on their path, framing included, bit/s per directed link. */
+void rt_frame_load(const struct rt *rt, double *load_bps)
+{
+    for (const struct rt_frames *s = rt->frames; s; s = s->next) {
+        uint32_t path[64], n;
+
+        if (!s->f.interval_ps || s->f.count < 2)
+            continue;
+        n = net_path(rt->net, s->src, s->dst, net_mix32(s->f.flow * UINT32_C(0x9e3779b9) + s->src),
+                     path, 64);
+        for (uint32_t i = 0; i < n; i++)
+            load_bps[path[i]] += (double)(s->f.size_bytes +
+                rt->net->port[path[i]].framing_bytes) * s->f.burst * 8e12 /
+                (double)s->f.interval_ps;
+    }
+}
+
 /* ---- jobs --------------------------------------------------------------------------------- */
 
 static enum gw_status set_ranks(struct rt_job *j, const uint32_t *node, uint32_t count,

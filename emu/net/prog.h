@@ -43,6 +43,7 @@ void rt_wait_graph(const struct rt *rt, char *buf, size_t n, unsigned max);
 double *rt_iteration_times(const struct rt *rt, size_t *count);
 uint32_t rt_job_count(const struct rt *rt);
 uint64_t rt_frames_left(const struct rt *rt);
+void rt_frame_load(const struct rt *rt, double *load_bps);
 
 /* A dry run: messages only, alpha-beta times on an ideal network. Calls @msg for each. */
 struct rt_dry_msg {

@@ -44,9 +44,10 @@ static enum gw_status bfifo_init(struct gw_qdisc *q, struct gw_error *err)
 static enum gw_verdict bfifo_enqueue(struct gw_qdisc *q, struct gw_pkt *p, uint64_t now_ps)
 {
     struct bfifo *f = q->priv;
+    uint64_t waiting = f->queue.bytes + (q->peeked ? q->peeked->sched_bytes : 0);
 
     (void)now_ps;
-    if (f->queue.bytes + p->sched_bytes > f->limit_bytes) {
+    if (waiting + p->sched_bytes > f->limit_bytes) {
         q->drop_reason = GW_DROP_QUEUE_FULL;
         return GW_Q_DROPPED;
     }

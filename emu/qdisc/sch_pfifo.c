@@ -45,7 +45,7 @@ static enum gw_verdict pfifo_enqueue(struct gw_qdisc *q, struct gw_pkt *p, uint6
     struct pfifo *f = q->priv;
 
     (void)now_ps;
-    if (f->queue.count >= f->limit) {
+    if (f->queue.count + (q->peeked != NULL) >= f->limit) {
         q->drop_reason = GW_DROP_QUEUE_FULL;
         return GW_Q_DROPPED;
     }

@@ -29,6 +29,18 @@ static enum gw_status head_drop_init(struct gw_qdisc *q, struct gw_error *err)
     return GW_OK;
 }
 
+/* The one at the front, also if the parent has looked at it already. */
+static struct gw_pkt *head_drop_oldest(struct gw_qdisc *q)
+{
+    struct head_drop *f = q->priv;
+    struct gw_pkt *p = q->peeked;
+
+    if (!p)
+        return gw_pktq_pop(&f->queue);
+    q->peeked = NULL;
+    return p;
+}
+
 static enum gw_verdict head_drop_enqueue(struct gw_qdisc *q, struct gw_pkt *p, uint64_t now_ps)
 {
     struct head_drop *f = q->priv;
@@ -39,8 +51,8 @@ static enum gw_verdict head_drop_enqueue(struct gw_qdisc *q, struct gw_pkt *p, u
         q->drop_reason = GW_DROP_QUEUE_FULL;
         return GW_Q_DROPPED;
     }
-    if (f->queue.count >= f->limit)
-        old = gw_pktq_pop(&f->queue);
+    if (f->queue.count + (q->peeked != NULL) >= f->limit)
+        old = head_drop_oldest(q);
     gw_pktq_push(&f->queue, p);
     if (old)
         q->host->qdisc_drop(q, old, GW_DROP_QUEUE_FULL);

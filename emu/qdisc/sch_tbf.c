@@ -294,7 +294,7 @@ static enum gw_status tbf_latency(struct tbf_words *w, const char *v)
 
 static enum gw_status tbf_short(struct tbf_words *w, const char *name, const char *v, uint16_t *to)
 {
-    uint32_t n;
+    uint32_t n = 0;
     bool mpu = !strcmp(name, "mpu");
 
     if (*to)
@@ -403,7 +403,7 @@ static void tbf_show_bucket(struct gw_tc_out *o, const char *word, const char *p
     }
     if (o->raw) {
         snprintf(fmt, sizeof fmt, "%s_raw", word);
-        o->u64(o, fmt, " [%08llx] ", ticks);
+        o->u64(o, fmt, "[%08llx] ", ticks);
     }
 }
 

@@ -159,8 +159,10 @@ struct gw_host {
     struct gw_table *(*table_new)(struct gw_analysis *a, const char *name, const char *title,
                                   const char *const *columns, uint32_t count);
     enum gw_status (*table_row)(struct gw_table *t, const struct gw_cell *cells);
+    /* A line of text that people see under the table: what its columns mean. Replaces another. */
+    enum gw_status (*table_note)(struct gw_table *t, const char *text);
 
-    void (*spare[32])(void);
+    void (*spare[31])(void);
 };
 
 #endif

@@ -40,6 +40,25 @@ like 'help qdisc pfifo: option' "$(cat out.txt)" 'limit: count'
 call help topology star
 like 'help topology star: unit and default' "$(cat out.txt)" 'rate: rate with unit'
 
+# Parts of the study file: listed, and each with the keys that the reader knows.
+call help
+is 'help without words: exit code' "$rc" 0
+for part in study job links route event capture log records expect; do
+    like "help lists $part" "$(tail -n 6 out.txt)" " $part"
+    "$gw" help $part >part.txt 2>&1
+    is "help $part: exit code" $? 0
+done
+for row in study:until job:stragglers links:loss route:hash capture:filter log:dev records:flows; do
+    "$gw" help ${row%:*} >part.txt 2>&1
+    like "help ${row%:*} knows ${row#*:}" "$(cat part.txt)" "  ${row#*:}: "
+done
+call help links
+like 'help links: the queue of a port that has none' "$(tr '\n' ' ' <out.txt)" 'rate x 80 us'
+call help traffic incast
+like 'help incast: iterations begin together' "$(tr '\n' ' ' <out.txt)" 'begin *together'
+rm part.txt
+refused 'help of no part' 'recrods is no verb, kind or part' help recrods
+
 call check study.yaml
 is 'check: exit code' "$rc" 0
 like 'check: ok' "$(cat out.txt)" '^ok: study\.yaml: '

@@ -272,7 +272,7 @@ static struct fake_key *fake_keys(const struct fake_job *f, enum gw_op_kind kind
     return k;
 }
 
-/* Pairs sends and recvs by (communicator, source, destination, tag, order); false: they differ. */
+/* Messages of no bytes are the barrier's. Pairs sends and recvs by (communicator, source, destination, tag, order); false: they differ. */
 static bool fake_match(struct fake_job *f)
 {
     uint32_t sends, recvs;
@@ -282,7 +282,7 @@ static bool fake_match(struct fake_job *f)
     for (uint32_t i = 0; i < sends && same; i++) {
         same = s[i].comm == r[i].comm && s[i].src == r[i].src && s[i].dst == r[i].dst &&
                s[i].tag == r[i].tag && f->op[s[i].index].op.bytes == f->op[r[i].index].op.bytes &&
-               f->op[s[i].index].op.bytes > 0 && s[i].src != s[i].dst;
+               (f->op[s[i].index].op.bytes > 0 || s[i].comm == UINT32_MAX) && s[i].src != s[i].dst;
         f->op[s[i].index].mate = r[i].index;
         f->op[r[i].index].mate = s[i].index;
     }

@@ -1,6 +1,7 @@
 /*
  * test_analysis - the analyses over small records whose answers are known
  */
+#include "emu/core/expect.h"
 #include "emu/core/table.h"
 #include "tests/unit/make_record.h"
 
@@ -80,9 +81,9 @@ static void test_iteration(void)
         { "iteration", 0, "p99_s", 0.01097, NULL },
         { "iteration", 0, "compute_s", 0.005, NULL },
         { "iteration", 0, "exposed_s", 0.0025, NULL },
-        { "iteration", 0, "wait_s", 0.0025, NULL },
-        { "iteration", 0, "compute_share", 0.5, NULL },
-        { "iteration", 0, "wait_share", 0.25, NULL },
+        { "iteration", 0, "wait_s", 0.00275, NULL },           /* the rest of 10.25 ms */
+        { "iteration", 0, "compute_share", 0.5 / 1.025, NULL },
+        { "iteration", 0, "wait_share", 0.275 / 1.025, NULL },
     };
     static const double end_ms[] = { 12, 23, 33, 43 };
     struct scratch s;
@@ -101,6 +102,96 @@ static void test_iteration(void)
     CU_ASSERT(rows_of(t, "iteration", "job") == 1);
     gw_tables_free(t);
     scratch_end(&s, db);
+}
+
+/* Rank 1 begins late and ends early: 2 + 4 ms of the 10 are waiting beside a quarter of its 4. */
+static void test_iteration_split(void)
+{
+    static const struct expected want[] = {
+        { "iteration", 0, "mean_s", 0.010, NULL },
+        { "iteration", 0, "compute_s", 0.0035, NULL },         /* (5 + 2) / 2 */
+        { "iteration", 0, "exposed_s", 0.00175, NULL },
+        { "iteration", 0, "wait_s", 0.00475, NULL },           /* (2.5 + 1 + 6) / 2 */
+    };
+    struct scratch s;
+    struct sqlite3 *db;
+    struct gw_tables *t;
+
+    scratch_begin(&s, GW_REC_ALL);
+    add_job(&s, 0, "train", 2);
+    add_iteration(&s, 0, 0, 5, 15, 0);
+    add_iteration(&s, 0, 1, 7, 11, 0);
+    t = run_on(&s, &gw_analysis_iteration, true, &db);
+    check_cells(t, want, GW_ARRAY_LEN(want));
+    gw_tables_free(t);
+    scratch_end(&s, db);
+}
+
+/* Two of four ranks ended the one iteration of `half`; `none` has an open flow and nothing else. */
+static void test_iteration_unfinished(void)
+{
+    static const struct expected want[] = {
+        { "iteration", 0, "job", 0, "half" },
+        { "iteration", 0, "iterations", 0, NULL },
+        { "iteration", 0, "unfinished", 1, NULL },
+        { "iteration", 0, "ranks", 4, NULL },
+        { "iteration", 0, "mean_s", 1e300, NULL },
+        { "iteration", 1, "job", 0, "none" },
+        { "iteration", 1, "unfinished", 1, NULL },
+        { "iteration", 1, "ranks", 3, NULL },
+    };
+    struct gw_rec_flow f = flow_row(1, 1, 0, 0, -1);
+    struct scratch s;
+    struct sqlite3 *db;
+    struct gw_tables *t;
+    double value = -1;
+
+    scratch_begin(&s, GW_REC_ALL);
+    add_job(&s, 0, "half", 4);
+    add_job(&s, 1, "none", 3);
+    add_iteration(&s, 0, 0, 0, 1, 0);
+    add_iteration(&s, 0, 1, 0, 1, 0);
+    f.job = 1;
+    add_flow(&s, &f);
+    t = run_on(&s, &gw_analysis_iteration, true, &db);
+    check_cells(t, want, GW_ARRAY_LEN(want));
+    CU_ASSERT(rows_of(t, "iteration", "job") == 2);
+    CU_ASSERT(gw_record_lookup(db, "iterations.count", &value) && value == 0);
+    gw_tables_free(t);
+    scratch_end(&s, db);
+}
+
+/* A training job beside a pattern: the headline is the one that runs collectives. */
+static void test_iteration_headline(void)
+{
+    struct gw_rec_collective c = { .job = 1, .collective = 1, .name = "all-reduce ring",
+                                   .end_ps = 5 };
+    static const struct { bool collective; double count, mean_s; } rows[] = {
+        { false, 2, 0.011 }, { true, 1, 0.020 },
+    };
+
+    for (size_t i = 0; i < GW_ARRAY_LEN(rows); i++) {
+        struct scratch s;
+        struct sqlite3 *db;
+        double count = -1, mean_s = -1, own_s = -1;
+
+        scratch_begin(&s, GW_REC_ALL);
+        add_job(&s, 0, "background", 1);
+        add_job(&s, 1, "train", 1);
+        add_iteration(&s, 0, 0, 0, 2, 0);
+        CU_ASSERT(s.sink->ops->iteration(s.sink, &(struct gw_rec_iteration){
+            .job = 1, .end_ps = UINT64_C(20000000000) }) == GW_OK);
+        if (rows[i].collective)
+            CU_ASSERT(s.sink->ops->collective(s.sink, &c) == GW_OK);
+        db = scratch_open(&s, true);
+        CU_ASSERT(gw_record_lookup(db, "iterations.count", &count));
+        CU_ASSERT(gw_record_lookup(db, "iterations.mean_s", &mean_s));
+        CU_ASSERT(gw_record_lookup(db, "jobs.background.mean_s", &own_s));
+        CHECK_ROW(count == rows[i].count && near(mean_s, rows[i].mean_s, 1e-9) &&
+                  near(own_s, 0.002, 1e-9), "got %g of %g s, background %g s", count, mean_s,
+                  own_s);
+        scratch_end(&s, db);
+    }
 }
 
 /* ---- fct ---------------------------------------------------------------------------------- */
@@ -229,19 +320,27 @@ static void test_critical(void)
         { "critical", 0, "link", 0, "s-h0" },
         { "critical", 0, "fct_s", 0.003, NULL },
         { "critical", 0, "slowdown", 3, NULL },
-        { "critical", 0, "chain_messages", 3, NULL },
-        { "critical", 0, "chain_transfer_s", 0.0075, NULL },
-        { "critical", 0, "chain_local_s", 0.0015, NULL },
+        { "critical_chains", 0, "messages", 3, NULL },
+        { "critical_chains", 0, "transfer_s", 0.0075, NULL },
+        { "critical_chains", 0, "local_s", 0.0015, NULL },
+        { "critical_chains", 0, "link", 0, "s-h0" },           /* 2, 2.5 and 3 ms */
+        { "critical_chains", 0, "on_link_s", 0.003, NULL },
+        { "critical_chains", 0, "on_link_share", 0.3, NULL },
+        { "critical_chains", 0, "from_rank", 0, "2 h2" },
+        { "critical_chains", 0, "on_pair_s", 0.003, NULL },
+        { "critical_chains", 1, "link", 0, "s-h1" },
+        { "critical_chains", 1, "on_link_s", 0.006, NULL },
         { "critical", 1, "time_s", 0.007, NULL },
         { "critical", 1, "last_rank", 0, "1 h1" },
         { "critical", 1, "flow", 40, NULL },
         { "critical", 1, "link", 0, "s-h1" },
-        { "critical", 1, "chain_messages", 1, NULL },
+        { "critical_chains", 1, "messages", 1, NULL },
         { "critical_links", 0, "link", 0, "s-h1" },
         { "critical_links", 0, "iterations", 1, NULL },
         { "critical_links", 0, "iterations_share", 0.5, NULL },
         { "critical_links", 0, "chain_messages", 2, NULL },
         { "critical_links", 0, "chain_transfer_s", 0.008, NULL },
+        { "critical_links", 0, "time_share", 8 / 17.0, NULL },
         { "critical_links", 1, "link", 0, "s-h0" },
         { "critical_links", 1, "iterations", 1, NULL },
         { "critical_links", 2, "link", 0, "s-h2" },         /* equal rate and load: longer wait */
@@ -262,8 +361,45 @@ static void test_critical(void)
     t = run_on(&s, &gw_analysis_critical, true, &db);
     check_cells(t, want, GW_ARRAY_LEN(want));
     CU_ASSERT(rows_of(t, "critical", "job") == 2);
+    CU_ASSERT(rows_of(t, "critical_chains", "link") == 2);
     CU_ASSERT(rows_of(t, "critical_links", "link") == 3);
     CU_ASSERT(rows_of(t, "critical_pairs", "job") == 3);
+    gw_tables_free(t);
+    scratch_end(&s, db);
+}
+
+/* The last flow is on a fast link; most of the chain's time went over the slow one before. */
+static void test_critical_order(void)
+{
+    static const struct expected want[] = {
+        { "critical", 0, "link", 0, "fast" },
+        { "critical_links", 0, "link", 0, "slow" },
+        { "critical_links", 0, "iterations", 0, NULL },
+        { "critical_links", 0, "time_share", 0.8, NULL },
+        { "critical_links", 1, "link", 0, "fast" },
+        { "critical_links", 1, "iterations", 1, NULL },
+        { "critical_pairs", 0, "from_rank", 0, "0" },
+        { "critical_pairs", 1, "iterations", 1, NULL },
+    };
+    struct gw_rec_flow f[2] = { flow_row(1, 1, 0, 0, 8), flow_row(2, 2, 0, 8, 9) };
+    struct scratch s;
+    struct sqlite3 *db;
+    struct gw_tables *t;
+
+    scratch_begin(&s, GW_REC_ALL);
+    add_link(&s, 0, "slow", 0, 1, 1000);
+    add_link(&s, 1, "fast", 1, 0, 1000);
+    add_job(&s, 0, "two", 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        add_flow(&s, &f[i]);
+        add_path(&s, f[i].conn, 0, i);
+    }
+    add_message(&s, 1, 0, 0, 1, 0, 8, 0, 0);
+    add_message(&s, 2, 0, 1, 0, 8, 9, 1, 0);
+    add_iteration(&s, 0, 0, 0, 10, 2);
+    add_iteration(&s, 0, 1, 0, 8, 1);
+    t = run_on(&s, &gw_analysis_critical, true, &db);
+    check_cells(t, want, GW_ARRAY_LEN(want));
     gw_tables_free(t);
     scratch_end(&s, db);
 }
@@ -311,41 +447,55 @@ static void correlation_record(struct scratch *s, size_t n, const double *y, con
     }
 }
 
-static const double iteration_ms[] = { 10, 12, 11, 15, 14, 20, 13, 18 };
-static const double other_ms[] = { 3, 4, 3, 5, 6, 5, 4, 7 };
-static const double critical_ms[] = { 5, 8, 6, 9, 6, 14, 9, 10 };
+static const double iteration_ms[] = { 10, 12, 11, 15, 14, 20, 13, 18, 17, 19, 16, 25 };
+static const double other_ms[] = { 3, 4, 3, 5, 6, 5, 4, 7, 6, 7, 5, 8 };
+static const double critical_ms[] = { 5, 8, 6, 9, 6, 14, 9, 10, 11, 12, 9, 13 };
 static const double same_ms[] = { 5, 5, 5, 5, 5, 5, 5, 5 };
 
 static void test_correlation(void)
 {
     /* by an independent program: textbook formulas with mid-ranks (b has ties) */
     static const struct expected want[] = {
-        { "correlation", 0, "n", 8, NULL },
-        { "correlation", 0, "pearson", 0.975375551294653, NULL },
-        { "correlation", 0, "pearson_low", 0.86575178699534, NULL },
-        { "correlation", 0, "pearson_high", 0.995690051021995, NULL },
-        { "correlation", 0, "spearman", 0.958101009530607, NULL },
-        { "correlation", 0, "spearman_low", 0.698055849588107, NULL },
-        { "correlation", 0, "spearman_high", 0.994863403537319, NULL },
-        { "correlation", 1, "pearson", 0.891620093067851, NULL },
-        { "correlation", 1, "pearson_low", 0.502952481166227, NULL },
-        { "correlation", 1, "spearman", 0.928571428571429, NULL },
+        { "correlation", 0, "n", 12, NULL },
+        { "correlation", 3, "n", 12, NULL },
         { "correlation", 2, "against", 0, "critical flow's FCT" },
-        { "correlation", 2, "pearson", 0.889814870921747, NULL },
-        { "correlation", 2, "pearson_high", 0.979999949304252, NULL },
-        { "correlation", 2, "spearman", 0.879581914199181, NULL },
-        { "correlation", 2, "spearman_low", 0.328986090576215, NULL },
+        { "correlation", 3, "against", 0, "critical chain" },
+        { "correlation", 0, "pearson", 0.958886773987635, NULL },
+        { "correlation", 0, "pearson_low", 0.85610599801647, NULL },
+        { "correlation", 0, "pearson_high", 0.988700120136916, NULL },
+        { "correlation", 0, "spearman", 0.982418727209578, NULL },
+        { "correlation", 0, "spearman_low", 0.916567881203964, NULL },
+        { "correlation", 0, "spearman_high", 0.996392994440162, NULL },
+        { "correlation", 1, "pearson", 0.889022096092817, NULL },
+        { "correlation", 1, "pearson_low", 0.643380352895387, NULL },
+        { "correlation", 1, "pearson_high", 0.968688151152066, NULL },
+        { "correlation", 1, "spearman", 0.963223893965226, NULL },
+        { "correlation", 1, "spearman_low", 0.833130016138476, NULL },
+        { "correlation", 1, "spearman_high", 0.992319916446647, NULL },
+        { "correlation", 2, "pearson", 0.887424658955096, NULL },
+        { "correlation", 2, "pearson_low", 0.638922954646274, NULL },
+        { "correlation", 2, "pearson_high", 0.968218149290267, NULL },
+        { "correlation", 2, "spearman", 0.941835562564866, NULL },
+        { "correlation", 2, "spearman_low", 0.748313923719607, NULL },
+        { "correlation", 2, "spearman_high", 0.987612544193642, NULL },
+        { "correlation", 3, "pearson", 0.887424658955096, NULL },
+        { "correlation", 3, "pearson_low", 0.638922954646274, NULL },
+        { "correlation", 3, "pearson_high", 0.968218149290267, NULL },
+        { "correlation", 3, "spearman", 0.941835562564866, NULL },
+        { "correlation", 3, "spearman_low", 0.748313923719607, NULL },
+        { "correlation", 3, "spearman_high", 0.987612544193642, NULL },
         { "correlation", 2, "undefined_because", 1e300, NULL },
+        { "correlation", 2, "no_interval_because", 1e300, NULL },
     };
     struct scratch s;
     struct sqlite3 *db;
     struct gw_tables *t;
 
     scratch_begin(&s, GW_REC_ALL);
-    correlation_record(&s, 8, iteration_ms, other_ms, critical_ms);
+    correlation_record(&s, 12, iteration_ms, other_ms, critical_ms);
     t = run_on(&s, &gw_analysis_correlation, true, &db);
     check_cells(t, want, GW_ARRAY_LEN(want));
-    CU_ASSERT(rows_of(t, "correlation", "n") == 3);
+    CU_ASSERT(rows_of(t, "correlation", "n") == 4);
     gw_tables_free(t);
     scratch_end(&s, db);
 }
@@ -379,26 +529,49 @@ static void test_correlation_undefined(void)
     }
 }
 
-/* A perfect line has no room for error. */
+/* A perfect line has no room for error; an interval that is a point is not printed. */
 static void test_correlation_perfect(void)
 {
     static const struct expected want[] = {
         { "correlation", 2, "pearson", 1, NULL },
-        { "correlation", 2, "pearson_low", 1, NULL },
         { "correlation", 2, "spearman", 1, NULL },
+        { "correlation", 3, "pearson", 1, NULL },
+        { "correlation", 2, "pearson_low", 1e300, NULL },
+        { "correlation", 2, "spearman_high", 1e300, NULL },
+        { "correlation", 2, "no_interval_because", 0, "the points lie on a line" },
+        { "correlation", 0, "no_interval_because", 1e300, NULL },
     };
     struct scratch s;
     struct sqlite3 *db;
     struct gw_tables *t;
 
     scratch_begin(&s, GW_REC_ALL);
-    correlation_record(&s, 8, iteration_ms, other_ms, iteration_ms);
+    correlation_record(&s, 12, iteration_ms, other_ms, iteration_ms);
     t = run_on(&s, &gw_analysis_correlation, true, &db);
-    for (size_t i = 0; i < GW_ARRAY_LEN(want); i++) {
-        const struct gw_cell *c = gw_tables_cell(t, "correlation", 2, want[i].column);
+    check_cells(t, want, GW_ARRAY_LEN(want));
+    gw_tables_free(t);
+    scratch_end(&s, db);
+}
 
-        CHECK_ROW(c && near(c->r, 1, 1e-6), "%s: %.9g", want[i].column, c ? c->r : -9);
-    }
+/* Too few points for an interval, enough for a coefficient. */
+static void test_correlation_short(void)
+{
+    static const struct expected want[] = {
+        { "correlation", 2, "n", 9, NULL },
+        { "correlation", 2, "pearson", 0.899261208127733, NULL },
+        { "correlation", 2, "pearson_low", 1e300, NULL },
+        { "correlation", 2, "spearman_low", 1e300, NULL },
+        { "correlation", 2, "no_interval_because", 0, "fewer than 10 iterations" },
+        { "correlation", 2, "undefined_because", 1e300, NULL },
+    };
+    struct scratch s;
+    struct sqlite3 *db;
+    struct gw_tables *t;
+
+    scratch_begin(&s, GW_REC_ALL);
+    correlation_record(&s, 9, iteration_ms, other_ms, critical_ms);
+    t = run_on(&s, &gw_analysis_correlation, true, &db);
+    check_cells(t, want, GW_ARRAY_LEN(want));
     gw_tables_free(t);
     scratch_end(&s, db);
 }
@@ -439,6 +612,7 @@ static void test_links(void)
     static const struct expected totals[] = {
         { "links", 0, "link", 0, "y:a" },
         { "links", 0, "sent_bytes", 10100, NULL },
+        { "links", 0, "wire_bytes", 12500, NULL },
         { "links", 0, "utilisation", 0.5, NULL },        /* 12,500 of 25,000 bytes in 0.2 s */
         { "links", 0, "mean_wait_s", 2e-6, NULL },
         { "links", 0, "max_wait_s", 50e-6, NULL },
@@ -515,12 +689,17 @@ static void test_empty(void)
 
 static const struct gw_case cases[] = {
     { "iteration time", test_iteration },
+    { "the split adds up to the iteration time", test_iteration_split },
+    { "iterations that not all ranks ended", test_iteration_unfinished },
+    { "iterations of the headline", test_iteration_headline },
     { "completion time", test_fct },
     { "critical flow over a chain of three ranks", test_critical },
+    { "links by the time of chains", test_critical_order },
     { "critical flow without rows", test_critical_summary },
     { "correlation", test_correlation },
     { "correlation that is undefined", test_correlation_undefined },
     { "correlation on a line", test_correlation_perfect },
+    { "correlation of few iterations", test_correlation_short },
     { "links from totals, samples, flows", test_links },
     { "an empty record", test_empty },
     { NULL, NULL },

@@ -29,6 +29,8 @@ static struct gw_tables *make_tables(size_t rows)
 
         CU_ASSERT(host.table_row(t, cells) == GW_OK);
     }
+    CU_ASSERT(host.table_note(t, "a note that is replaced") == GW_OK);
+    CU_ASSERT(host.table_note(t, "what it means") == GW_OK);
     CU_ASSERT(host.table_new(&a, "two", "Second table", columns, 2) != NULL);
     return all;
 }
@@ -56,9 +58,42 @@ static void test_text(void)
                "  name       time    size  load share      n\n"
                "  a         1.5 s     7 B        25 %  12345\n"
                "  b, \"c\"  12.3 ms  2.5 MB           -     -3\n"
-               "\n"
-               "Second table\n"
-               "  (nothing recorded)\n");
+               "  what it means\n");
+}
+
+/* A link's rate of 0 has no limit; another rate of 0 is 0. Tables without rows are no tables. */
+static void test_text_words(void)
+{
+    static const char *const columns[] = { "rate_bps", "goodput_bps" };
+    static const char want[] = "T\n       rate     goodput\n  unlimited     0 bit/s\n"
+                               "  10 Gbit/s  500 Mbit/s\n";
+    static const double rows[][2] = { { 0, 0 }, { 1e10, 5e8 } };
+    struct gw_tables *all = gw_tables_new();
+    struct gw_host host;
+    struct gw_analysis a = { .host = &host, .out = all };
+    struct gw_table *t;
+    char *got = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&got, &n);
+
+    CU_ASSERT_FATAL(f != NULL);
+    memset(&host, 0, sizeof host);
+    gw_table_host(&host);
+    t = host.table_new(&a, "t", "T", columns, 2);
+    CU_ASSERT(gw_tables_text(all, f) == GW_OK);
+    fflush(f);
+    CHECK_ROW(!strcmp(got, "(nothing recorded)\n"), "got %s", got);
+    rewind(f);
+    for (size_t i = 0; i < GW_ARRAY_LEN(rows); i++) {
+        struct gw_cell cells[] = { gw_cell_real(rows[i][0]), gw_cell_real(rows[i][1]) };
+
+        CU_ASSERT(host.table_row(t, cells) == GW_OK);
+    }
+    CU_ASSERT(gw_tables_text(all, f) == GW_OK);
+    fclose(f);
+    CHECK_ROW(!strncmp(got, want, sizeof want - 1), "got\n%swant\n%s", got, want);
+    free(got);
+    gw_tables_free(all);
 }
 
 static void test_json(void)
@@ -99,8 +134,8 @@ static void test_long_text(void)
     fclose(f);
     for (const char *p = got; (p = strchr(p, '\n')); p++)
         lines++;
-    /* title, head, 20 rows, what is left out; a blank line; the second table's two */
-    CHECK_ROW(lines == 26, "%zu lines", lines);
+    /* title, head, 20 rows, what is left out, the note */
+    CHECK_ROW(lines == 24, "%zu lines", lines);
     CHECK_ROW(strstr(got, "80 more rows") != NULL, "%s", got);
     free(got);
     gw_tables_free(t);
@@ -159,6 +194,7 @@ static void test_cells(void)
 
 static const struct gw_case cases[] = {
     { "text", test_text },
+    { "words in text", test_text_words },
     { "long tables", test_long_text },
     { "JSON", test_json },
     { "CSV", test_csv },

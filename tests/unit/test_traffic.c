@@ -322,8 +322,45 @@ static void patterns(void)
         for (uint32_t r = 0; r < f->job.ranks; r++)
             CU_ASSERT(fake_marks(f, r, GW_MARK_ITER_END) == f->job.iterations);
         for (uint32_t k = 0; k < f->ops; k++)
-            CU_ASSERT(f->op[k].op.kind != GW_OP_SEND || f->op[k].op.flags == GW_OP_NEW_CONN);
+            CU_ASSERT(f->op[k].op.kind != GW_OP_SEND || !f->op[k].op.bytes ||
+                      f->op[k].op.flags == GW_OP_NEW_CONN);
         CHECK_ROW(fake_play(f, 8000000000) != GW_NEVER, "%s: does not end", row[i].text);
+        fake_close(f);
+    }
+}
+
+/*
+ * No rank begins an iteration before all have ended the one before, however unequal their work, so
+ * that an incast stays one; the messages that see to it have no bytes.
+ */
+static void iterations_together(void)
+{
+    static const struct { const char *text; uint32_t hosts; uint64_t iteration_ps; } row[] = {
+        { "{traffic: incast, to: h0, bytes: 1000, iterations: 20}", 5, 1000000 },
+        { "{traffic: incast, to: h3, from: [h1, h2], bytes: 500, iterations: 20}", 5, 500000 },
+        { "{traffic: flows, iterations: 20, flows: [{from: h1, to: h0, bytes: 1000}, "
+          "{from: h2, to: h0, bytes: 9000}, {from: h3, to: h4, bytes: 1, start: 7us}]}", 5,
+          9000000 },
+        { "{traffic: permutation, bytes: 1000, iterations: 20}", 4, 1000000 },
+        { "{traffic: all-to-all, bytes: 1000, iterations: 20}", 4, 3000000 },
+        { "{traffic: collective, iterations: 20, run: [{op: all-to-all, bytes: 4000, "
+          "groups: [[h0, h1]]}, {op: all-to-all, bytes: 8000, groups: [[h2, h3]]}]}", 4, 4000000 },
+    };
+
+    for (size_t i = 0; i < GW_ARRAY_LEN(row); i++) {
+        struct fake_job *f = fake_must(row[i].text, row[i].hosts, 0);
+        uint64_t end_ps = fake_play(f, 8000000000);
+
+        CHECK_ROW(end_ps == 20 * row[i].iteration_ps, "%s: ends at %llu ps, want %llu",
+                  row[i].text, (unsigned long long)end_ps,
+                  (unsigned long long)(20 * row[i].iteration_ps));
+        for (uint32_t k = 0; k < 20; k++)
+            for (uint32_t r = 0; r < f->job.ranks; r++) {
+                uint64_t begin = fake_mark_ps(f, r, GW_MARK_ITER_BEGIN, k, 0);
+
+                CHECK_ROW(begin == k * row[i].iteration_ps, "%s: rank %u begins iteration %u at "
+                          "%llu ps", row[i].text, r, k, (unsigned long long)begin);
+            }
         fake_close(f);
     }
 }
@@ -493,6 +530,7 @@ static const struct gw_case cases[] = {
     { "installed models", installed_models },
     { "scaling factors of A6", scaling_factors },
     { "iterations", iterations },
+    { "iterations that begin together", iterations_together },
     { "overlap", overlap },
     { "straggler", straggler },
     { "patterns", patterns },

@@ -57,6 +57,7 @@ static const struct gw_param a2a_params[] = {
 GW_PLUGIN(gw_traffic_all_to_all) = {
     GW_PLUGIN_HEAD(GW_KIND_TRAFFIC, a2a_ops),
     .name    = "all-to-all",
-    .summary = "Each rank sends one message to every other, all at once.",
+    .summary = "Each rank sends one message to every other, all at once; iterations begin "
+               "together, when all ranks have ended the one before.",
     .params  = a2a_params, .param_count = GW_ARRAY_LEN(a2a_params),
 };

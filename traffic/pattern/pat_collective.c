@@ -6,7 +6,7 @@
  * when it has its result, and a rank that is in no group of a step passes over it: subgroups may
  * differ from step to step, each set of members has a communicator of its own. Bytes are the full
  * vector: of an all-gather the result, of a reduce-scatter the input, of an all-to-all what a
- * member holds before (and after). Hosts go by name; without `groups` the step is for all ranks.
+ * member holds before (and after). An iteration begins when all ranks have ended the one before. Hosts go by name; without `groups` the step is for all ranks.
  *
  * Left out: compute between the steps; several ranks on one host.
  */
@@ -400,7 +400,7 @@ static enum gw_status pc_next(struct gw_program *p, uint32_t iteration, struct g
 {
     const struct pc_job *j = p->job->priv;
     struct pc_rank *rank = p->priv;
-    gw_op_id last = gw_prog_mark(p, GW_MARK_ITER_BEGIN, iteration, &rank->last, 1);
+    gw_op_id last = gw_prog_begin(p, iteration, rank->last);
     enum gw_status st = last ? GW_OK : gw_prog_nomem(p, err);
 
     for (uint32_t i = 0; i < j->groups && st == GW_OK; i++) {
@@ -452,6 +452,7 @@ static const struct gw_param pc_params[] = {
 GW_PLUGIN(gw_traffic_collective) = {
     GW_PLUGIN_HEAD(GW_KIND_TRAFFIC, pc_ops),
     .name    = "collective",
-    .summary = "Collectives in groups of hosts, one after the other, without compute.",
+    .summary = "Collectives in groups of hosts, one after the other, without compute; iterations "
+               "begin together.",
     .params  = pc_params, .param_count = GW_ARRAY_LEN(pc_params),
 };

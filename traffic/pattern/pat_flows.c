@@ -319,6 +319,7 @@ static const struct gw_param flows_params[] = {
 GW_PLUGIN(gw_traffic_flows) = {
     GW_PLUGIN_HEAD(GW_KIND_TRAFFIC, flows_ops),
     .name    = "flows",
-    .summary = "A list of flows between hosts, each with its size and start.",
+    .summary = "A list of flows between hosts, each with its size and start; iterations begin "
+               "together, when all ranks have ended the one before.",
     .params  = flows_params, .param_count = GW_ARRAY_LEN(flows_params),
 };

@@ -6,6 +6,9 @@
  * al., "Measurement and analysis of TCP throughput collapse", FAST 2008). Rank 0 is the receiver,
  * the senders follow in the order in which they are named.
  *
+ * Iterations begin together: the next one when all ranks have ended the one before, so that each of
+ * them is an incast.
+ *
  * Left out: requests from the receiver; all senders start by themselves.
  */
 #include <gradwire/alg/program.h>
@@ -180,7 +183,8 @@ static const struct gw_param incast_params[] = {
 GW_PLUGIN(gw_traffic_incast) = {
     GW_PLUGIN_HEAD(GW_KIND_TRAFFIC, incast_ops),
     .name    = "incast",
-    .summary = "Many hosts send one message each to the same host at the same time.",
+    .summary = "Many hosts send one message each to the same host at the same time; iterations "
+               "begin together, when all ranks have ended the one before.",
     .params  = incast_params, .param_count = GW_ARRAY_LEN(incast_params),
     .source  = "Phanishayee et al., FAST 2008",
 };

@@ -81,6 +81,7 @@ static const struct gw_param perm_params[] = {
 GW_PLUGIN(gw_traffic_permutation) = {
     GW_PLUGIN_HEAD(GW_KIND_TRAFFIC, perm_ops),
     .name    = "permutation",
-    .summary = "Each rank sends one message to the rank half a network away.",
+    .summary = "Each rank sends one message to the rank half a network away; iterations begin "
+               "together, when all ranks have ended the one before.",
     .params  = perm_params, .param_count = GW_ARRAY_LEN(perm_params),
 };

@@ -6,9 +6,9 @@
  * The time of iteration i of a job is E(i) - E(i-1), E(i) being the latest end of iteration i over
  * the job's ranks and E(-1) the earliest start of the first one: the pace at which the whole job
  * moves on, waiting and overlap included, so that the times of a job add up to its length. An
- * iteration counts only if every rank that recorded the job's first iteration has ended it (a run
- * that was cut off leaves others behind). Should iteration i-1 be missing, the earliest start of i
- * takes the place of E(i-1).
+ * iteration counts only if all of the job's ranks have ended it (a run that was cut off leaves others
+ * behind); where the record does not know the job, if as many ranks have as ended the first one.
+ * Should iteration i-1 be missing, the earliest start of i takes the place of E(i-1).
  *
  * Quantiles are linear between order statistics: of n sorted samples, quantile f lies at position
  * (n - 1) f counted from 0 (Hyndman and Fan's definition 7, GSL's, R's default).
@@ -115,7 +115,8 @@ struct gw_iteration_time {
     uint32_t job, iteration;
     uint32_t ranks;              /* that ended it                                              */
     uint32_t unended;            /* ranks with a row but no end                                */
-    bool     whole;              /* every rank that ended the first iteration has ended it     */
+    uint32_t job_ranks;          /* of the job; 0: not recorded                                */
+    bool     whole;              /* all of the job's ranks have ended it                       */
     int64_t  start_ps, end_ps;   /* earliest start, latest end                                 */
     int64_t  time_ps;            /* E(i) - E(i-1); only if whole                               */
     int64_t  rank_ps;            /* sum over ranks of end - start                              */
@@ -155,12 +156,14 @@ gw_iteration_times_at(struct gw_iteration_times *t, uint32_t job, uint32_t itera
     return x;
 }
 
-/* Adds one rank's row: job, iteration, rank, start, end, compute, exposed, wait, last message. */
+/* Adds one rank's row: job, iteration, rank, start, end, compute, exposed, wait, last message,
+ * ranks of the job. */
 static inline void gw_iteration_time_row(struct gw_iteration_time *x, sqlite3_stmt *st)
 {
     int64_t start = sqlite3_column_int64(st, 3), end = sqlite3_column_int64(st, 4);
 
     x->start_ps = start < x->start_ps ? start : x->start_ps;
+    x->job_ranks = (uint32_t)sqlite3_column_int64(st, 9);
     if (sqlite3_column_type(st, 4) == SQLITE_NULL) {
         x->unended++;
         return;
@@ -186,7 +189,7 @@ static inline void gw_iteration_times_close(struct gw_iteration_times *t)
         const struct gw_iteration_time *before = i && x[-1].job == x->job ? x - 1 : NULL;
 
         if (!before)
-            ranks = x->ranks;
+            ranks = x->job_ranks ? x->job_ranks : x->ranks;
         x->whole = x->ranks && !x->unended && x->ranks >= ranks;
         x->time_ps = x->end_ps - (before && before->whole && before->iteration + 1 == x->iteration
                                   ? before->end_ps : x->start_ps);
@@ -197,9 +200,10 @@ static inline enum gw_status gw_iteration_times_read(struct sqlite3 *db,
                                                      struct gw_iteration_times *t,
                                                      struct gw_error *err)
 {
-    sqlite3_stmt *st = gw_db_query(db, "SELECT job, iteration, rank, start_ps, end_ps, compute_ps,"
-                                   " exposed_ps, wait_ps, last_message FROM iteration"
-                                   " ORDER BY job, iteration, rank", err);
+    sqlite3_stmt *st = gw_db_query(db, "SELECT i.job, i.iteration, i.rank, i.start_ps, i.end_ps,"
+                                   " i.compute_ps, i.exposed_ps, i.wait_ps, i.last_message, j.ranks"
+                                   " FROM iteration i LEFT JOIN job j USING(job)"
+                                   " ORDER BY i.job, i.iteration, i.rank", err);
     struct gw_iteration_time *x;
     int rc;
 

@@ -58,9 +58,60 @@ static inline enum gw_status gw_prog_nomem(const struct gw_program *p, struct gw
                    p->job->name, p->rank);
 }
 
+#define GW_BARRIER_COMM UINT32_MAX   /* communicator of the barrier's messages                     */
+
 /*
- * One repetition of a plain pattern on one rank: everything begins at the iteration's begin and the
- * iteration ends when all of the rank's messages have. Every send has a connection of its own.
+ * gw_prog_barrier() - an operation that ends when all ranks have come to @iteration's barrier
+ *
+ * This rank comes to it when @after has ended. Rank 0 gathers a message of no bytes from every
+ * other and then sends one to each; such messages take no time in the network, so that the barrier
+ * orders the ranks and costs nothing. 0: out of memory.
+ */
+static inline gw_op_id gw_prog_barrier(struct gw_program *p, uint32_t iteration, gw_op_id after)
+{
+    const struct gw_host *h    = p->job->host;
+    struct gw_op          send = { .kind = GW_OP_SEND, .iteration = iteration, .tag = iteration,
+                                   .comm = GW_BARRIER_COMM };
+    struct gw_op          recv = send;
+    struct gw_oplist      all  = { 0 };
+    gw_op_id              pass;
+
+    recv.kind = GW_OP_RECV;
+    if (p->rank)
+        return h->op_add(p, &send, &after, 1) ? h->op_add(p, &recv, &after, 1) : 0;
+    gw_oplist_add(h, &all, after);
+    for (uint32_t r = 1; r < p->job->ranks; r++) {
+        recv.peer = r;
+        gw_oplist_add(h, &all, h->op_add(p, &recv, &after, 1));
+    }
+    pass = all.failed ? 0 : gw_prog_mark(p, GW_MARK_NONE, iteration, all.id, all.count);
+    gw_oplist_free(h, &all);
+    for (uint32_t r = 1; r < p->job->ranks && pass; r++) {
+        send.peer = r;
+        if (!h->op_add(p, &send, &pass, 1))
+            return 0;
+    }
+    return pass;
+}
+
+/*
+ * The begin of @iteration of a plain pattern: when @last, the end of the one before on this rank,
+ * has ended on every rank. 0: out of memory.
+ */
+static inline gw_op_id gw_prog_begin(struct gw_program *p, uint32_t iteration, gw_op_id last)
+{
+    if (iteration) {
+        last = gw_prog_barrier(p, iteration - 1, last);
+        if (!last)
+            return 0;
+    }
+    return gw_prog_mark(p, GW_MARK_ITER_BEGIN, iteration, &last, 1);
+}
+
+/*
+ * One repetition of a plain pattern on one rank: everything begins at the iteration's begin, which
+ * is when all ranks have ended the one before, and the iteration ends when all of the rank's
+ * messages have. Every send has a connection of its own.
  */
 struct gw_shot {
     struct gw_program *p;
@@ -77,7 +128,7 @@ static inline void gw_shot_begin(struct gw_shot *s, struct gw_program *p, uint32
     s->p         = p;
     s->iteration = iteration;
     s->priority  = (uint8_t)priority;
-    s->begin     = gw_prog_mark(p, GW_MARK_ITER_BEGIN, iteration, &last, 1);
+    s->begin     = gw_prog_begin(p, iteration, last);
     gw_oplist_add(p->job->host, &s->wait, s->begin);
 }
 
