@@ -141,6 +141,9 @@ static void dev_close(struct dev *d)
 {
     struct gw_pkt *p;
 
+    if (d->t->root)
+        tc(d, "qdisc del dev v root");
+    CU_ASSERT_EQUAL(d->live, 0);
     gw_tree_free(d->t);
     gw_registry_free(d->r);
     while ((p = d->pool)) {

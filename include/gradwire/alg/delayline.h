@@ -16,7 +16,8 @@
 
 #include <gradwire/packet.h>
 
-#define GW_LINE_NIL UINT32_MAX
+#define GW_LINE_NIL   UINT32_MAX
+#define GW_LINE_AHEAD 32u            /* buckets that are fetched ahead; fewer than the fewest  */
 
 struct gw_line_slot {
     int64_t        at_ns;
@@ -46,6 +47,7 @@ struct gw_delayline {
     uint32_t node_cap, node_free, seq;
     uint32_t near_count, far_count;  /* far: in buckets                                        */
     uint32_t bucket_cap, cur;        /* cur: the bucket that begins at near_end_ns             */
+    uint32_t fetched;                /* buckets before this one are being fetched              */
     uint32_t shift, base_shift;      /* a bucket is 1 << shift ns wide                         */
     int64_t  near_end_ns, span_ns;
 };
@@ -174,7 +176,7 @@ static inline void gw_line_set_shift(struct gw_delayline *d)
 /* Doubles the store. False: out of memory, nothing changed that matters. */
 static inline bool gw_line_grow(struct gw_delayline *d)
 {
-    uint32_t cap = d->node_cap ? 2 * d->node_cap : 256, buckets = cap / 4, list;
+    uint32_t cap = d->node_cap ? 2 * d->node_cap : 256, buckets = cap, list;
     void *p;
 
     if (cap < d->node_cap || !(p = d->resize(d->node, cap * sizeof *d->node)))
@@ -210,6 +212,8 @@ static inline bool gw_line_store(struct gw_delayline *d, int64_t at_ns, struct g
         return false;
     n = d->node_free;
     d->node_free = d->node[n].next;
+    if (d->node_free != GW_LINE_NIL)
+        __builtin_prefetch(&d->node[d->node_free], 1);
     d->node[n] = (struct gw_line_node){ at_ns, p, d->seq++, GW_LINE_NIL };
     if (!d->near_count && !d->far_count) {
         gw_line_replace(d, n);
@@ -220,6 +224,27 @@ static inline bool gw_line_store(struct gw_delayline *d, int64_t at_ns, struct g
         gw_line_replace(d, n);
     }
     return true;
+}
+
+/*
+ * Memory is what a line of a million costs: asks early for what the buckets behind @b hold, first the
+ * nodes, then, half as far ahead, their packets.
+ */
+static inline void gw_line_fetch(struct gw_delayline *d, uint32_t b)
+{
+    const uint32_t mask = d->bucket_cap - 1;
+
+    if (((d->fetched - b) & mask) > GW_LINE_AHEAD)
+        d->fetched = (b + 1) & mask;
+    for (; ((d->fetched - b) & mask) < GW_LINE_AHEAD; d->fetched = (d->fetched + 1) & mask) {
+        uint32_t far = d->bucket[d->fetched];
+        uint32_t near = d->bucket[(d->fetched - GW_LINE_AHEAD / 2) & mask];
+
+        if (far != GW_LINE_NIL)
+            __builtin_prefetch(&d->node[far]);
+        if (near != GW_LINE_NIL)
+            __builtin_prefetch(d->node[near].pkt);
+    }
 }
 
 /* Brings the next bucket into the heap when the heap is empty. */
@@ -236,6 +261,7 @@ static inline void gw_line_advance(struct gw_delayline *d)
         word = d->used[b / 64];
     }
     b = b / 64 * 64 + (uint32_t)__builtin_ctzll(word);
+    gw_line_fetch(d, b);
     d->near_end_ns += (int64_t)((uint64_t)(((b - d->cur) & (d->bucket_cap - 1)) + 1) << d->shift);
     d->cur = (b + 1) & (d->bucket_cap - 1);
     list = gw_line_unbucket(d, b, GW_LINE_NIL);
