@@ -309,8 +309,404 @@ static void recorded_cases(void)
     json_decref(all);
 }
 
+/* ---- more lines --------------------------------------------------------------------------- */
+
+struct line {
+    const char *line;
+    int rc;
+    const char *out;             /* what it prints; NULL: not looked at                        */
+    const char *says;            /* what its sentence begins with; NULL: not looked at         */
+};
+
+/* Recorded from iproute2 6.1 on a kernel with htb, tbf, pfifo and bfifo (refcnt aside). */
+static const struct line lines[] = {
+    { "", 0, NULL, NULL },
+    { "foo", 255, "", "Object \"foo\" is unknown" },
+    { "-x qdisc", 255, "", "Option \"-x\" is unknown" },
+    { "qdisc add dev DEV root foo", 2, "", "Error: Specified qdisc kind is unknown" },
+    { "qdisc add dev DEV root", 2, "", "Error: Specified qdisc kind is unknown" },
+    { "qdisc add root pfifo", 2, "", "RTNETLINK answers: No such device" },
+    { "qdisc add dev", 255, "", "Command line is not complete" },
+    { "qdisc add dev DEV root root pfifo", 255, "", "Error: \"root\" is duplicate parent ID" },
+    { "qdisc add dev DEV dev DEV root pfifo", 255, "", "Error: duplicate \"dev\"" },
+    { "qdisc replace dev DEV root handle 10000: pfifo", 255, "", "Error: argument \"10000:\" is wrong" },
+    { "qdisc add dev DEV root stab bogus pfifo", 255, "", NULL },
+    { "qdisc add dev DEV root stab mtu pfifo", 255, "", "Error: argument" },
+    { "qdisc add dev DEV root handle 1: stab overhead 24 mpu 64 linklayer atm tbf rate 1mbit "
+      "burst 10kb latency 50ms", 0, "", NULL },
+    { "-d -s qdisc show dev DEV", 0,
+      "qdisc tbf 1: root refcnt 2 rate 1Mbit burst 10Kb/1 mpu 0b lat 50ms linklayer ethernet \n"
+      " linklayer atm overhead 24 mpu 64 mtu 2047 tsize 512 \n"
+      " Sent 0 bytes 0 pkt (dropped 0, overlimits 0 requeues 0) \n backlog 0b 0p requeues 0\n",
+      NULL },
+    { "-iec qdisc show dev DEV", 0,
+      "qdisc tbf 1: root refcnt 2 rate 1000000bit burst 10Kb lat 50ms \n", NULL },
+    { "qdisc show dev DEV invisible", 0,
+      "qdisc tbf 1: root refcnt 2 rate 1Mbit burst 10Kb lat 50ms \n"
+      "qdisc bfifo 0: parent 1:1 limit 16490b\n", NULL },
+    { "qdisc", 0, "qdisc tbf 1: dev DEV root refcnt 2 rate 1Mbit burst 10Kb lat 50ms \n", NULL },
+    { "qdisc show dev DEV handle 2:", 0, "", NULL },
+    { "-s class show dev DEV", 0, "class tbf 1:1 parent 1: \n\n", NULL },
+    { "class", 0, "", NULL },
+    { "qdisc del dev DEV parent 1:1", 2, "", "Error: Cannot delete qdisc with handle of zero" },
+    { "qdisc del dev DEV handle 1:", 2, "", "Error: Classid cannot be zero" },
+    { "qdisc del dev DEV", 2, "", "Error: Failed to find qdisc with specified handle" },
+    { "qdisc replace dev DEV root handle 1: pfifo", 2, "", "Error: Invalid qdisc name" },
+    { "qdisc add dev DEV parent 1:1 pfifo", 0, "", NULL },
+    { "qdisc add dev DEV root handle 2: pfifo", 2, "", "Error: NLM_F_REPLACE needed to override" },
+    { "qdisc replace dev DEV root handle 2: pfifo", 0, "", NULL },
+    { "qdisc add dev DEV parent 2:1 pfifo", 2, "", "Error: Parent qdisc is not classful" },
+    { "qdisc link dev DEV root bfifo", 2, "", "Error: Invalid qdisc name" },
+    { "qdisc replace dev DEV root htb", 0, "", NULL },
+    { "qdisc replace dev DEV root handle 1: htb", 0, "", NULL },
+    { "class add dev DEV parent 1: htb rate 1mbit", 2, "", NULL },
+    { "class add dev DEV classid 1:5 htb rate 1mbit", 0, "", NULL },
+    { "class add dev DEV classid 1:5 htb rate 1mbit", 2, "", "RTNETLINK answers: File exists" },
+    { "class change dev DEV classid 1:6 htb rate 1mbit", 2, "", "RTNETLINK answers: No such file" },
+    { "class add dev DEV parent 1: classid 1:6 prio rate 1mbit", 1, "",
+      "Error: Qdisc \"prio\" is classless" },
+    { "class add dev DEV parent 1: classid 1:6 foo bar", 1, "", "Error: Qdisc \"foo\" is classless" },
+    { "class add dev DEV handle 1: classid 1:6 htb rate 1", 255, "", "Error: try \"classid\"" },
+    { "class add dev DEV parent 1: classid 1:6", 2, "", "RTNETLINK answers: Invalid argument" },
+    { "class add dev DEV parent 1:5 classid 1:10 htb rate 500kbit prio 3", 0, "", NULL },
+    { "qdisc add dev DEV parent 1:10 handle 10: pfifo limit 7", 0, "", NULL },
+    { "qdisc add dev DEV parent 1:10 pfifo limit 7", 2, "", "Error: Exclusivity flag on" },
+    { "qdisc replace dev DEV parent 1:10 pfifo limit 8", 0, "", NULL },
+    { "qdisc add dev DEV parent 1:5 handle 11: pfifo limit 7", 2, "", NULL },
+    { "class show dev DEV root", 0, "", NULL },
+    { "-s -d class show dev DEV parent 1:5", 0,
+      "class htb 1:10 parent 1:5 leaf 10: prio 3 quantum 6250 rate 500Kbit ceil 500Kbit linklayer "
+      "ethernet burst 1600b/1 mpu 0b cburst 1600b/1 mpu 0b level 0 \n"
+      " Sent 0 bytes 0 pkt (dropped 0, overlimits 0 requeues 0) \n backlog 0b 0p requeues 0\n"
+      " lended: 0 borrowed: 0 giants: 0\n tokens: 400000 ctokens: 400000\n\n"
+      "class htb 1:5 root rate 1Mbit ceil 1Mbit linklayer ethernet burst 1600b/1 mpu 0b cburst "
+      "1600b/1 mpu 0b level 7 \n"
+      " Sent 0 bytes 0 pkt (dropped 0, overlimits 0 requeues 0) \n backlog 0b 0p requeues 0\n"
+      " lended: 0 borrowed: 0 giants: 0\n tokens: 200000 ctokens: 200000\n\n", NULL },
+    { "class del dev DEV classid 1:5", 2, "", NULL },
+    { "class del dev DEV classid 1:10", 0, "", NULL },
+    { "class del dev DEV", 2, "", "RTNETLINK answers: No such file" },
+    { "qdisc del dev DEV root", 0, "", NULL },
+    { "qdisc del dev DEV root", 2, "", "Error: Cannot delete qdisc with handle of zero" },
+    { "qdisc add dev DEV ingress", 0, "", NULL },
+    { "qdisc add dev DEV clsact", 2, "", "Error: Exclusivity flag on" },
+    { "qdisc show dev DEV", 0,
+      "qdisc noqueue 0: root refcnt 2 \nqdisc ingress ffff: parent ffff:fff1 ---------------- \n",
+      NULL },
+    { "qdisc del dev DEV ingress", 0, "", NULL },
+    { "qdisc del dev DEV ingress", 2, "", "Error: Invalid handle" },
+    { NULL, 0, NULL, NULL },
+};
+
+/* As above, on a device with `htb 1:` and its classes 1:1 and 1:2; flower, fw, basic and matchall
+ * by iproute2's words alone, since that kernel lacked them. */
+#define F "filter add dev DEV parent 1: "
+static const struct line filters[] = {
+    { "qdisc add dev DEV root handle 1: htb", 0, "", NULL },
+    { "class add dev DEV parent 1: classid 1:1 htb rate 1mbit", 0, "", NULL },
+    { "class add dev DEV parent 1: classid 1:2 htb rate 1mbit", 0, "", NULL },
+    { F "protocol ip prio 1 u32 match ip dport 80 0xffff match ip protocol 17 0xff flowid 1:1", 0,
+      "", NULL },
+    { F "protocol ip prio 1 u32 match ip src 10/8 match ip dst 10.1.2.3 flowid 1:2", 0, "", NULL },
+    { F "protocol ip prio 1 u32 match u8 0x10 0xfc at 1 classid 1:2", 0, "", NULL },
+    { F "protocol ip u32 match u32 0 0 flowid 1:2", 0, "", NULL },
+    { F "protocol ip prio 7 u32 match tcp dst 5 0xffff match udp src 6 0xffff flowid 1:2", 0, "",
+      NULL },
+    { "filter show dev DEV", 0,
+      "filter parent 1: protocol ip pref 1 u32 chain 0 \n"
+      "filter parent 1: protocol ip pref 1 u32 chain 0 fh 800: ht divisor 1 \n"
+      "filter parent 1: protocol ip pref 1 u32 chain 0 fh 800::800 order 2048 key ht 800 bkt 0 "
+      "*flowid 1:1 not_in_hw \n  match 00000050/0000ffff at 20\n  match 00110000/00ff0000 at 8\n"
+      "filter parent 1: protocol ip pref 1 u32 chain 0 fh 800::801 order 2049 key ht 800 bkt 0 "
+      "*flowid 1:2 not_in_hw \n  match 0a000000/ff000000 at 12\n  match 0a010203/ffffffff at 16\n"
+      "filter parent 1: protocol ip pref 1 u32 chain 0 fh 800::802 order 2050 key ht 800 bkt 0 "
+      "*flowid 1:2 not_in_hw \n  match 00100000/00fc0000 at 0\n"
+      "filter parent 1: protocol ip pref 7 u32 chain 0 \n"
+      "filter parent 1: protocol ip pref 7 u32 chain 0 fh 802: ht divisor 1 \n"
+      "filter parent 1: protocol ip pref 7 u32 chain 0 fh 802::800 order 2048 key ht 802 bkt 0 "
+      "*flowid 1:2 not_in_hw \n  match 00060005/ffffffff at nexthdr+0\n"
+      "filter parent 1: protocol ip pref 49152 u32 chain 0 \n"
+      "filter parent 1: protocol ip pref 49152 u32 chain 0 fh 801: ht divisor 1 \n"
+      "filter parent 1: protocol ip pref 49152 u32 chain 0 fh 801::800 order 2048 key ht 801 bkt 0 "
+      "*flowid 1:2 not_in_hw \n  match 00000000/00000000 at 0\n", NULL },
+    { "-j filter show dev DEV prio 7", 0,
+      "[{\"parent\":\"1:\",\"protocol\":\"ip\",\"kind\":\"u32\",\"chain\":0},"
+      "{\"parent\":\"1:\",\"protocol\":\"ip\",\"kind\":\"u32\",\"chain\":0,\"options\":"
+      "{\"fh\":\"802:\",\"ht_divisor\":1}},"
+      "{\"parent\":\"1:\",\"protocol\":\"ip\",\"kind\":\"u32\",\"chain\":0,\"options\":"
+      "{\"fh\":\"802::800\",\"order\":2048,\"key_ht\":\"802\",\"bkt\":\"0\",\"flowid\":\"1:2\","
+      "\"not_in_hw\":true,\"match\":{\"value\":\"60005\",\"mask\":\"ffffffff\",\"offmask\":"
+      "\"nexthdr+\",\"off\":0}}}]\n", NULL },
+    { F "protocol ip prio 1 u32 match ip dport 80 flowid 1:1", 1, "", "Illegal \"match\"" },
+    { F "protocol ip prio 1 u32 match ip foo 80 0xffff", 1, "", "Illegal \"match\"" },
+    { F "protocol ip prio 1 u32 match u32 5 ff at 2", 1, "", "Illegal \"match\"" },
+    { F "protocol ip prio 1 u32 match ip dport 80 fffff", 1, "", "Illegal \"match\"" },
+    { F "protocol ip prio 1 u32 match ip dport 80 ffff match ip dport 81 ffff", 1, "",
+      "Illegal \"match\"" },
+    { F "protocol ip prio 1 u32 match ip dport 80 ffff flowid zz", 1, "", "Illegal \"classid\"" },
+    { F "protocol ip prio 1 u32 match ip dport 80 ffff bogus", 1, "", "What is \"bogus\"?" },
+    { F "protocol ip prio 1 u32 match", 255, "", "Command line is not complete" },
+    { F "protocol ip prio 1 u32 match ip", 255, "", "Command line is not complete" },
+    { F "protocol ip prio 1 u32 flowid 1:1", 2, "", "Error: cls_u32: Selector not specified" },
+    { F "protocol ip prio 1 u32 match ip ttl 5 ff flowid 1:1", 1, "", "Illegal \"match\"" },
+    { F "protocol ip prio 1 u32 match u8 5 ff at 8 flowid 1:1", 2, "", "match 05000000/ff000000" },
+    { F "protocol all prio 1 u32 match ip protocol 6 ff flowid 1:1", 2, "",
+      "Error: Protocol mismatch" },
+    { F "protocol ip prio 1 fw classid 1:1", 2, "", NULL },
+    { F "protocol bogus prio 9", 255, "", "Error: argument \"bogus\" is wrong: invalid protocol" },
+    { F "prio 1 prio 2 basic", 255, "", "Error: duplicate \"priority\"" },
+    { F "protocol all prio zz basic", 255, "", "Error: argument \"zz\" is wrong" },
+    { F "prio 9 bogus", 2, "", "Error: TC classifier not found" },
+    { F "prio 9 bogus x", 1, "", "Unknown filter \"bogus\"" },
+    { F "prio 9 handle 5", 255, "", "Must specify filter type" },
+    { "filter add dev DEV parent 3: prio 9 basic classid 1:3", 2, "", "Error: Parent Qdisc" },
+    { "filter add dev nodev parent 3: prio 9 basic", 1, "", "Cannot find device \"nodev\"" },
+    { "filter add dev DEV parent 1:9 prio 9 basic", 2, "", "Error: Specified class doesn't exist" },
+    { "filter add", 2, "", "RTNETLINK answers: No such device" },
+    { "filter bogus", 255, "", "Command \"bogus\" is unknown" },
+    { "filter show dev DEV bogus", 255, "", "What is \"bogus\"?" },
+    { "filter replace dev DEV parent 1: protocol ip prio 1 handle 800::801 u32 match ip protocol 7 "
+      "ff flowid 1:1", 0, "", NULL },
+    { F "protocol ip prio 1 handle 800::801 u32 match ip protocol 7 ff flowid 1:1", 2, "",
+      "Error: Filter already exists" },
+    { "class del dev DEV classid 1:2", 2, "", NULL },
+    { "filter del dev DEV parent 1: protocol ip prio 1 handle 800::900 u32", 2, "",
+      "Error: Specified filter handle not found" },
+    { "filter del dev DEV parent 1: protocol ip prio 1 handle 800::800 u32", 0, "", NULL },
+    { "filter del dev DEV parent 1: prio 7", 0, "", NULL },
+    { "filter del dev DEV parent 1: prio 7", 2, "",
+      "Error: Filter with specified priority/protocol not found" },
+    { "filter del dev DEV parent 1:", 0, "", NULL },
+    { "filter show dev DEV", 0, "", NULL },
+    { "-j filter show dev DEV", 0, "[]\n", NULL },
+    { F "prio 5 handle 1 fw classid 1:1", 0, "", NULL },
+    { F "prio 5 handle 1 fw classid 1:1", 2, "", "Error: Filter already exists" },
+    { F "prio 5 handle 2/0xff fw flowid 1:2", 0, "", NULL },
+    { F "prio 5 fw flowid 1:2", 2, "", NULL },
+    { F "prio 5 handle 7 fw bogus", 1, "", "What is \"bogus\"?" },
+    { "filter show dev DEV parent 1:", 0,
+      "filter protocol all pref 5 fw chain 0 \n"
+      "filter protocol all pref 5 fw chain 0 handle 0x1 classid 1:1 \n"
+      "filter protocol all pref 5 fw chain 0 handle 0x2/0xff classid 1:2 \n", NULL },
+    { "filter change dev DEV parent 1: protocol all prio 5 handle 9 fw classid 1:2", 2, "",
+      "Error: Need both RTM_NEWTFILTER and NLM_F_CREATE" },
+    { F "protocol all prio 3 flower dst_ip 10.0.0.1", 1, "", "Illegal \"dst_ip\"" },
+    { F "protocol ip prio 3 flower dst_port 80", 1, "", "Illegal \"dst_port\"" },
+    { F "protocol ip prio 3 flower ip_proto tcp dst_port 80-70", 1, "", "Illegal \"dst_port\"" },
+    { F "protocol ip prio 3 flower ip_proto 300", 1, "", "Illegal \"ip_proto\"" },
+    { F "protocol ip prio 3 flower ip_tos zz", 1, "", "Illegal \"ip_tos\"" },
+    { F "protocol ip prio 3 flower dst_ip", 255, "", "Command line is not complete" },
+    { F "protocol ip prio 3 flower dst_ip 10.0.0.1 src_ip 10.0.0.0/8 ip_proto tcp dst_port 80 "
+      "src_port 5-10 ip_tos 0x10/0xfc classid 1:1", 0, "", NULL },
+    { F "prio 9 basic match foo(x)", 1, "", "Illegal \"ematch\"" },
+    { F "prio 9 basic match 'meta(priority foo 6)'", 1, "", "Illegal \"ematch\"" },
+    { F "prio 9 basic match 'meta(bogus eq 6)'", 1, "", "Illegal \"ematch\"" },
+    { F "prio 9 basic match 'meta(priority eq 6'", 1, "", "Illegal \"ematch\"" },
+    { F "prio 9 basic match 'meta(priority eq 6) or' classid 1:1", 1, "", "Illegal \"ematch\"" },
+    { F "prio 9 basic match", 255, "", "Command line is not complete" },
+    { F "prio 9 matchall bogus", 1, "", "What is \"bogus\"?" },
+    { F "prio 9 matchall classid 1:1 action drop", 1, "", "What is \"action\"?" },
+    { "filter del dev DEV", 0, "", NULL },
+    { NULL, 0, NULL, NULL },
+};
+
+static void run_lines(const struct line *l)
+{
+    struct desk d;
+
+    desk_open(&d);
+    for (; l->line; l++) {
+        int rc = run(&d, l->line);
+
+        CHECK_ROW(rc == l->rc, "tc %s: exit code got %d (%s), want %d", l->line, rc, d.err.text,
+                  l->rc);
+        CHECK_ROW((rc != 0) == (*d.err.text != 0), "tc %s: exit code %d, sentence \"%s\"", l->line,
+                  rc, d.err.text);
+        CHECK_ROW(!l->out || same_text(d.out, l->out), "tc %s:\n  got  %s\n  want %s", l->line,
+                  d.out, l->out);
+        CHECK_ROW(!l->says || !strncmp(d.err.text, l->says, strlen(l->says)),
+                  "tc %s: got \"%s\", want \"%s...\"", l->line, d.err.text, l->says);
+    }
+    desk_close(&d);
+}
+
+static void frames_of_commands(void)
+{
+    run_lines(lines);
+}
+
+static void filter_commands(void)
+{
+    run_lines(filters);
+}
+
+/* ---- filters against packets ------------------------------------------------------------------ */
+
+static void fake_fields(void *ctx, const struct gw_pkt *p, struct gw_pkt_fields *f)
+{
+    (void)p;
+    *f = *(const struct gw_pkt_fields *)ctx;
+}
+
+/* Of one packet: 10.0.0.1:5000 -> 10.1.2.3:80 by TCP, TOS 0x28, 1500 bytes of IP; priority 6, layer
+ * 3, class 5, flow 42. */
+static const struct {
+    const char *filter;          /* behind `filter add dev DEV parent 1:`; leads to 1:1        */
+    bool takes;
+} matches[] = {
+    { "prio 1 matchall", true },
+    { "protocol ip prio 1 u32 match u32 0 0", true },
+    { "protocol ipv6 prio 1 u32 match u32 0 0", false },
+    { "protocol ip prio 1 u32 match ip dport 80 0xffff", true },
+    { "protocol ip prio 1 u32 match ip dport 81 0xffff", false },
+    { "protocol ip prio 1 u32 match ip dport 81 0xfffe", true },
+    { "protocol ip prio 1 u32 match ip sport 5000 0xffff match ip dport 80 0xffff", true },
+    { "protocol ip prio 1 u32 match ip sport 5000 0xffff match ip dport 79 0xffff", false },
+    { "protocol ip prio 1 u32 match tcp dst 80 0xffff match tcp src 5000 ffff", true },
+    { "protocol ip prio 1 u32 match ip src 10.0.0.1/32", true },
+    { "protocol ip prio 1 u32 match ip src 10.0.0.2", false },
+    { "protocol ip prio 1 u32 match ip dst 10.1.0.0/16", true },
+    { "protocol ip prio 1 u32 match ip dst 10.2.0.0/16", false },
+    { "protocol ip prio 1 u32 match ip protocol 6 0xff", true },
+    { "protocol ip prio 1 u32 match ip protocol 17 0xff", false },
+    { "protocol ip prio 1 u32 match ip dsfield 0x28 0xfc", true },
+    { "protocol ip prio 1 u32 match ip tos 0x10 0xfc", false },
+    { "protocol ip prio 1 u32 match u16 1500 0xffff at 2", true },
+    { "protocol ip prio 1 u32 match u16 0x0a01 0xffff at 16", true },
+    { "protocol ip prio 1 u32 match u8 3 0xff at 19", true },
+    { "protocol ip prio 1 u32 match ip ihl 5 0xf", true },
+    { "prio 1 handle 6 fw", true },
+    { "prio 1 handle 5 fw", false },
+    { "prio 1 handle 2/0x2 fw", true },
+    { "protocol ip prio 1 flower ip_proto tcp dst_port 80", true },
+    { "protocol ip prio 1 flower ip_proto udp dst_port 80", false },
+    { "protocol ip prio 1 flower ip_proto tcp dst_port 70-80 src_port 5000-5001", true },
+    { "protocol ip prio 1 flower ip_proto tcp dst_port 81-90", false },
+    { "protocol ip prio 1 flower dst_ip 10.1.2.3 src_ip 10.0.0.0/8", true },
+    { "protocol ip prio 1 flower dst_ip 10.1.2.4", false },
+    { "protocol ip prio 1 flower ip_tos 0x28/0xfc", true },
+    { "protocol ip prio 1 flower ip_tos 0x2c/0xfc", false },
+    { "prio 1 basic match 'meta(priority eq 6)'", true },
+    { "prio 1 basic match 'meta(priority gt 6)'", false },
+    { "prio 1 basic match 'meta(priority mask 4 eq 4)'", true },
+    { "prio 1 basic match 'meta(pkt_len gt 1513)'", true },
+    { "prio 1 basic match 'tag(layer eq 3)'", true },
+    { "prio 1 basic match 'tag(layer lt 3)'", false },
+    { "prio 1 basic match 'tag(class eq 5) and tag(flow eq 42)'", true },
+    { "prio 1 basic match 'not tag(flow eq 42)'", false },
+    { "prio 1 basic match 'tag(flow eq 1) or not ( tag(layer eq 4) )'", true },
+    { "prio 1 basic match 'tag(flow eq 1) and tag(layer eq 3) or tag(class eq 5)'", false },
+    { "prio 1 basic match '(tag(flow eq 1) and tag(layer eq 3)) or tag(class eq 5)'", true },
+    { "prio 1 basic match tag(layer eq 3) and meta(priority lt 7)", true },
+    { "prio 1 basic match 'cmp(u8 at 9 layer network eq 6)'", true },
+    { "prio 1 basic match 'cmp(u16 at 2 layer transport gt 79)'", true },
+    { "prio 1 basic match 'cmp(u16 at 0 layer transport lt 5000)'", false },
+    { "prio 1 basic match 'cmp(u8 at 1 layer 1 mask 0xfc eq 0x28)'", true },
+};
+
+static void filters_choose(void)
+{
+    struct gw_pkt_fields fields = { 0x0a000001, 0x0a010203, 5000, 80, 1500, 6, 0x28 };
+    struct gw_pkt p = { .len_bytes = 1514, .priority = 6, .tag = 3 << 8 | 5, .flow = 42 };
+    struct desk d;
+    char line[512];
+
+    desk_open(&d);
+    for (size_t i = 0; i < GW_ARRAY_LEN(matches); i++) {
+        uint32_t got, want = matches[i].takes ? 0x10001 : 0x10002;
+        int rc;
+
+        desk_clear(&d);
+        d.tree->conf.fields = fake_fields;
+        d.tree->conf.ctx = &fields;
+        CU_ASSERT_EQUAL(run(&d, "qdisc add dev DEV root handle 1: prio"), 0);
+        CU_ASSERT_EQUAL(run(&d, F "prio 2 matchall classid 1:2"), 0);
+        snprintf(line, sizeof line, F "%s classid 1:1", matches[i].filter);
+        rc = run(&d, line);
+        CHECK_ROW(!rc, "%s: exit code %d: %s", line, rc, d.err.text);
+        got = gw_filter_classify(d.tree, d.tree->root, &p);
+        CHECK_ROW(got == want, "%s: class got %x, want %x", line, got, want);
+    }
+    desk_close(&d);
+}
+
+/* The mark as a class, inner classes with filters of their own, and what goes with a discipline. */
+static void filters_lead_on(void)
+{
+    static const char *const setup[] = {
+        "qdisc add dev DEV root handle 1: htb",
+        "class add dev DEV parent 1: classid 1:1 htb rate 10mbit",
+        "class add dev DEV parent 1:1 classid 1:10 htb rate 5mbit",
+        "class add dev DEV parent 1:1 classid 1:11 htb rate 5mbit",
+        "filter add dev DEV parent 1: prio 1 handle 3 fw classid 1:1",
+        "filter add dev DEV parent 1:1 prio 1 basic match tag(layer eq 1) classid 1:10",
+        "filter add dev DEV parent 1:1 prio 2 matchall classid 1:11",
+        "filter add dev DEV parent 1: prio 7 fw",
+    };
+    struct gw_pkt p = { .len_bytes = 100, .priority = 3, .tag = 1 << 8 };
+    struct desk d;
+
+    desk_open(&d);
+    for (size_t i = 0; i < GW_ARRAY_LEN(setup); i++) {
+        int rc = run(&d, setup[i]);
+
+        CHECK_ROW(!rc, "%s: %d: %s", setup[i], rc, d.err.text);
+    }
+    CU_ASSERT_EQUAL(gw_filter_classify(d.tree, d.tree->root, &p), 0x10010);
+    p.tag = 2 << 8;
+    CU_ASSERT_EQUAL(gw_filter_classify(d.tree, d.tree->root, &p), 0x10011);
+    p.priority = 0x10010;
+    CU_ASSERT_EQUAL(gw_filter_classify(d.tree, d.tree->root, &p), 0x10010);
+    p.priority = 0x20010;
+    CU_ASSERT_EQUAL(gw_filter_classify(d.tree, d.tree->root, &p), 0);
+    CU_ASSERT_EQUAL(run(&d, "qdisc replace dev DEV root pfifo"), 0);
+    CU_ASSERT_PTR_NULL(d.tree->filters);
+    desk_close(&d);
+}
+
+/* ---- splitting ---------------------------------------------------------------------------- */
+
+static const struct {
+    const char *line;
+    uint32_t count;
+    const char *joined;          /* the words with | between them                              */
+} splits[] = {
+    { "", 0, "" },
+    { "  \t ", 0, "" },
+    { "a", 1, "a" },
+    { " a  b ", 2, "a|b" },
+    { "a 'b c' d", 3, "a|b c|d" },
+    { "a\"b c\"d", 1, "ab cd" },
+    { "'' x", 2, "|x" },
+    { "'open end", 1, "open end" },
+    { "it\"'\"s", 1, "it's" },
+};
+
+static void words_of_lines(void)
+{
+    for (size_t i = 0; i < GW_ARRAY_LEN(splits); i++) {
+        uint32_t count = 99;
+        char **word = gw_tc_split(splits[i].line, &count), joined[64] = "";
+
+        CU_ASSERT_PTR_NOT_NULL_FATAL(word);
+        CHECK_ROW(count == splits[i].count, "split(%s): got %u words", splits[i].line, count);
+        for (uint32_t k = 0; k < count; k++) {
+            strcat(joined, k ? "|" : "");
+            strcat(joined, word[k]);
+        }
+        CHECK_ROW(!strcmp(joined, splits[i].joined), "split(%s): got %s", splits[i].line, joined);
+        free(word[0]);
+        free(word);
+    }
+}
+
 static const struct gw_case cases[] = {
     { "recorded cases", recorded_cases },
+    { "frames of commands", frames_of_commands },
+    { "filter commands", filter_commands },
+    { "filters choose classes", filters_choose },
+    { "filters lead on to inner classes", filters_lead_on },
+    { "words of lines", words_of_lines },
     { NULL, NULL },
 };
 
