@@ -5,3 +5,4 @@ include tests/fuzz/local.mk
 include tests/plugin/local.mk
 include tests/bench/local.mk
 include tests/cli/local.mk
+include tests/kernel/local.mk

@@ -161,7 +161,8 @@ struct gw_frame_source {         /* numbered frames of `traffic: frames`, from p
     uint64_t start_ps;           /* after the job's start                                      */
     uint64_t count;              /* frames                                                     */
     uint32_t burst;              /* frames per arrival, at one instant                         */
-    uint8_t  ecn, priority, dscp;
+    uint32_t priority;           /* 0..15, or a class id (major << 16 | minor), as SO_PRIORITY */
+    uint8_t  ecn, dscp;
     bool     poisson;            /* exponential intervals, else constant                       */
 };
 

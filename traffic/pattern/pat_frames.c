@@ -52,8 +52,8 @@ struct frames_job {
       "Number of frames." },                                                                       \
     { "ecn", GW_P_U32, (base) + offsetof(struct gen_conf, ecn), "0", "0", "3",                     \
       "ECN field: 0 not capable, 1 ECT(1), 2 ECT(0), 3 CE." },                                     \
-    { "priority", GW_P_U32, (base) + offsetof(struct gen_conf, priority), "0", "0", "255",         \
-      "Priority of the frames." },                                                                 \
+    { "priority", GW_P_U32, (base) + offsetof(struct gen_conf, priority), "0", NULL, NULL,         \
+      "Priority of the frames as of a socket: 0 to 15, or a class, 65552 for 1:10." },                                                                 \
     { "dscp", GW_P_U32, (base) + offsetof(struct gen_conf, dscp), "0", "0", "63",                  \
       "DSCP field." },                                                                             \
     { "burst", GW_P_U32, (base) + offsetof(struct gen_conf, burst), "1", "1", "1000000",           \
@@ -120,7 +120,7 @@ static enum gw_status frames_add(struct gw_job *job, const struct gen_conf *g, c
     more[j->count++] = (struct gw_frame_source){
         .to = j->to, .flow = g->flow, .size_bytes = (uint32_t)g->size_bytes,
         .interval_ps = interval_ps, .start_ps = g->start_ps, .count = g->count,
-        .burst = g->burst, .ecn = (uint8_t)g->ecn, .priority = (uint8_t)g->priority,
+        .burst = g->burst, .ecn = (uint8_t)g->ecn, .priority = g->priority,
         .dscp = (uint8_t)g->dscp, .poisson = g->arrivals == FRAMES_POISSON,
     };
     return GW_OK;

@@ -1,0 +1,11 @@
+# The kernel as reference: recordings of it, and itself in user-mode Linux.
+check_PROGRAMS               += tests/kernel/behaviour
+tests_kernel_behaviour_SOURCES = tests/kernel/behaviour.c
+tests_kernel_behaviour_LDADD   = $(GW_DEPS_LIBS)
+check_scripts += tests/kernel/behaviour.sh
+EXTRA_DIST    += tests/data/tc/README.md tests/data/tc/behaviour.json
+EXTRA_DIST    += tests/data/tc/rate_1m_c48.csv tests/data/tc/rate_1m_dly100.csv
+EXTRA_DIST    += tests/data/tc/rate_1m_o20.csv tests/data/tc/rate_gap_bonus.csv
+EXTRA_DIST    += tests/data/tc/cake_8m_1flow.csv.gz tests/data/tc/codel_o10.csv.gz
+EXTRA_DIST    += tests/data/tc/codel_ce_threshold.csv.gz
+EXTRA_DIST    += tests/data/tc/fq_maxrate.csv tests/data/tc/sfq_limit.csv
