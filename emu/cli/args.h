@@ -82,6 +82,8 @@ struct gw_verb {
     const char *name;
     const char *operands;        /* "STUDY", as usage shows it                                 */
     size_t operand_min, operand_max;
+    bool words;                  /* from the first word without "--" on all are operands, dashes
+                                    or not                                                     */
     const char *summary;         /* one line                                                   */
     const char *text;            /* what `gradwire help VERB` says below; may be NULL          */
     const struct gw_arg *rows;
@@ -91,7 +93,7 @@ struct gw_verb {
 };
 
 extern const struct gw_verb gw_verb_check, gw_verb_run, gw_verb_explain, gw_verb_analyze,
-    gw_verb_convert, gw_verb_digest, gw_verb_list, gw_verb_help;
+    gw_verb_convert, gw_verb_digest, gw_verb_tc, gw_verb_list, gw_verb_help;
 
 /* All verbs, in the order of the usage text, NULL-terminated; and the options of every verb. */
 extern const struct gw_verb *const gw_verbs[];

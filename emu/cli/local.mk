@@ -11,4 +11,5 @@ gradwire_SOURCES += emu/cli/verb_explain.c
 gradwire_SOURCES += emu/cli/verb_help.c
 gradwire_SOURCES += emu/cli/verb_list.c
 gradwire_SOURCES += emu/cli/verb_run.c
+gradwire_SOURCES += emu/cli/verb_tc.c
 gradwire_SOURCES += emu/cli/study.c

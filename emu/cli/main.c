@@ -51,7 +51,7 @@ static const struct gw_arg global_rows[] = {
 
 const struct gw_verb *const gw_verbs[] = {
     &gw_verb_check,  &gw_verb_run,  &gw_verb_explain, &gw_verb_analyze, &gw_verb_convert,
-    &gw_verb_digest, &gw_verb_list, &gw_verb_help,    NULL,
+    &gw_verb_digest, &gw_verb_tc,   &gw_verb_list,    &gw_verb_help,    NULL,
 };
 
 const char *gw_version(void)
@@ -178,6 +178,39 @@ static int run_verb(struct gw_cli *cli, const struct global_conf *g, const struc
     return rc;
 }
 
+static bool takes_value(const struct gw_arg_set *sets, const char *name)
+{
+    for (const struct gw_arg_set *s = sets; s->rows; s++)
+        for (size_t k = 0; k < s->count; k++)
+            if (!strcmp(name, s->rows[k].name))
+                return s->rows[k].type != GW_ARG_FLAG;
+    return false;
+}
+
+/* Where the words begin that are all operands: the first without "--" that is no option's value. */
+static int own_words(const struct gw_verb *v, const struct gw_arg_set *sets, int argc, char **argv)
+{
+    int i = 1;
+
+    while (i < argc && (!v->words || (!strncmp(argv[i], "--", 2) && argv[i][2])))
+        i += v->words && takes_value(sets, argv[i] + 2) ? 2 : 1;
+    return i < argc ? i : argc;
+}
+
+static enum gw_status add_operands(struct gw_operands *ops, char **word, int count,
+                                   struct gw_error *err)
+{
+    const char **grown = realloc(ops->word, (ops->count + (size_t)count + 1) * sizeof *grown);
+
+    if (!grown)
+        return gw_fail(err, GW_NOMEM, "out of memory");
+    ops->word = grown;
+    for (int i = 0; i < count; i++)
+        grown[ops->count++] = word[i];
+    grown[ops->count] = NULL;
+    return GW_OK;
+}
+
 static int call_verb(const struct gw_verb *v, const struct global_conf *g, int argc, char **argv)
 {
     struct common_conf common = {{NULL, 0}, false, false};
@@ -189,14 +222,14 @@ static int call_verb(const struct gw_verb *v, const struct global_conf *g, int a
                                  {v->rows, v->row_count, conf},
                                  {NULL, 0, NULL}};
     char what[WHAT_BYTES];
-    int  rc = GW_EXIT_GOOD;
+    int  rc = GW_EXIT_GOOD, words = own_words(v, sets, argc, argv);
 
     snprintf(what, sizeof what, "gradwire %s", v->name);
     cli.conf = conf;
     if (!conf)
         gw_fail(&err, GW_NOMEM, "out of memory");
-    else if (gw_args_read(sets, what, argc, argv, false, NULL, &ops, &err) == GW_OK &&
-             !common.help)
+    else if (gw_args_read(sets, what, words, argv, false, NULL, &ops, &err) == GW_OK &&
+             add_operands(&ops, argv + words, argc - words, &err) == GW_OK && !common.help)
         check_operands(v, &ops, &err);
     cli.operand       = ops.word;
     cli.operand_count = ops.count;

@@ -17,7 +17,7 @@ static const char *type_name(enum gw_param_type t)
         [GW_P_TIME] = "time with unit",     [GW_P_RATE] = "rate with unit",
         [GW_P_BYTES] = "bytes",             [GW_P_FRACTION] = "percentage",
         [GW_P_STRING] = "text",             [GW_P_CHOICE] = "choice",
-        [GW_P_VALUE] = "see text",
+        [GW_P_VALUE] = "see text",          [GW_P_WORDS] = "words of tc",
     };
 
     return (unsigned)t < GW_P_TYPE_COUNT ? name[t] : "?";
