@@ -1612,7 +1612,8 @@ static const struct gw_param cake_params[] = {
       "atm), ethernet (38 mpu 84), ether-vlan (+4), docsis (18 mpu 64), pppoa-vcmux, pppoa-llc, "
       "pppoe-vcmux, pppoe-llcsnap, bridged-vcmux, bridged-llcsnap, ipoa-vcmux, ipoa-llcsnap, "
       "pppoe-ptm, bridged-ptm, via-ethernet (nothing)." },
-    { "mpu", GW_P_WORDS, 0, "0", NULL, NULL, "Least length after the overhead, 0 to 256; 0 keeps." },
+    { "mpu", GW_P_WORDS, 0, "0", NULL, NULL,
+      "Least length after the overhead, 0 to 256; 0 keeps." },
     { "atm", GW_P_WORDS, 0, "noatm", NULL, NULL,
       "Cells: atm (53 for 48), ptm (one more per 64), noatm." },
     { "memlimit", GW_P_WORDS, 0, "", NULL, NULL,

@@ -263,9 +263,12 @@ static inline uint64_t gw_pie_next_update(uint64_t last_ps, uint32_t tupdate_us,
 static inline bool gw_pie_flag(const char *w, const char *name, const char *no, bool *value)
 {
     size_t n = strlen(no);
+    bool yes = !strcmp(w, name);
 
-    *value = strcmp(w, name) == 0;
-    return *value || (!strncmp(w, no, n) && !strcmp(w + n, name));
+    if (!yes && (strncmp(w, no, n) || strcmp(w + n, name)))
+        return false;
+    *value = yes;
+    return true;
 }
 
 /* Reads one number of a pair "name value" and its bit; 0 is not sent and so changes nothing. */
