@@ -125,6 +125,21 @@ static enum gw_status take_over(const struct gw_outdir *d, DIR *dir, bool force,
     return remove_own(d, dir, err);
 }
 
+/* Whether the directory that @path is to be made in is there; such as /proc, which takes none. */
+static bool parent_stands(const char *path)
+{
+    char above[PATH_MAX];
+    struct stat sb;
+    size_t n = strlen(path);
+
+    while (n && path[n - 1] == '/')
+        n--;
+    while (n && path[n - 1] != '/')
+        n--;
+    snprintf(above, sizeof above, "%.*s", n ? (int)n : 1, n ? path : ".");
+    return stat(above, &sb) == 0 && S_ISDIR(sb.st_mode);
+}
+
 static enum gw_status open_given(struct gw_outdir *d, bool force, struct gw_error *err)
 {
     enum gw_status st;
@@ -134,6 +149,8 @@ static enum gw_status open_given(struct gw_outdir *d, bool force, struct gw_erro
         d->made = true;
         return GW_OK;
     }
+    if (errno == ENOENT && parent_stands(d->path))
+        return gw_fail(err, GW_IO, "%s: a directory cannot be made there; name another", d->path);
     if (errno == ENOENT)
         return gw_fail(err, GW_IO, "%s: the directory above it does not exist; make it first or "
                        "name another", d->path);

@@ -1319,6 +1319,13 @@ static enum gw_status save_effective(struct gw_study *s, const char *dir, struct
                        "and write permission", path);
     }
     sink->ops->meta(sink, "study", text, false);
+    for (size_t i = 0; i < s->output.count; i++) {
+        char key[32];
+        const char *slash = strrchr(s->output.item[i], '/');
+
+        snprintf(key, sizeof key, "output.%zu", i);
+        sink->ops->meta(sink, key, slash ? slash + 1 : s->output.item[i], false);
+    }
     sink->ops->meta(sink, "name", s->name, false);
     sink->ops->meta(sink, "seed", seed, false);
     sink->ops->meta(sink, "version", PACKAGE_VERSION, false);
@@ -1380,6 +1387,8 @@ static enum gw_status play(struct gw_study *s, gw_progress_fn fn, void *ctx, boo
         if (more)
             *stopped = !report(s, &p);
     }
+    if (s->until_ps && !*stopped && !rt_idle(s->rt))
+        gw_engine_advance(s->net->engine, s->until_ps);
     return GW_OK;
 }
 

@@ -145,6 +145,8 @@ static int convert_run(struct gw_cli *cli)
         gw_layers_write(l, cli->out, &err);
     else if (l)
         write_file(l, c->output, c->force, &err);
+    if (l && l->warning && err.code == GW_OK)
+        fprintf(cli->err, "warning: %s: %s\n", cli->operand[0], l->warning);
     gw_layers_free(l);
     return err.code == GW_OK ? GW_EXIT_GOOD : gw_cli_fail(cli, &err);
 }

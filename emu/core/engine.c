@@ -69,7 +69,7 @@ struct gw_engine {
     uint32_t *timer_count;                 /* per component: timers armed so far               */
     uint32_t timer_comps;
     struct gw_clock *clock;
-    bool     nomem, stop;
+    bool     nomem, stop, overflow;
 };
 
 static inline uint64_t draw(uint64_t seed, uint64_t at, uint32_t recv, uint32_t send)
@@ -269,6 +269,15 @@ static void put_current(struct gw_engine *e, const struct ev *x)
     memmove(&e->sorted[j + 1], &e->sorted[j], (e->sn - j) * sizeof *e->sorted);
     e->sorted[j] = *x;
     e->sn++;
+}
+
+/* 213 days are all that 64 bits of picoseconds hold: an event at their very end is an error. */
+static bool past_the_end(struct gw_engine *e, uint64_t at)
+{
+    if (GW_LIKELY(at < GW_NEVER - 1))
+        return false;
+    e->overflow = true;
+    return true;
 }
 
 static inline void put(struct gw_engine *e, uint64_t at, uint32_t recv, uint32_t send,
@@ -541,6 +550,12 @@ void gw_engine_post(struct gw_engine *e, uint64_t at_ps, uint32_t recv, uint32_t
     put(e, at_ps, recv, send, count, (uintptr_t)p);
 }
 
+void gw_engine_advance(struct gw_engine *e, uint64_t at_ps)
+{
+    if (at_ps > e->now)
+        e->now = at_ps;
+}
+
 void gw_engine_stop(struct gw_engine *e)
 {
     e->stop = true;
@@ -569,6 +584,8 @@ enum gw_status gw_engine_run(struct gw_engine *e, uint64_t until_ps, uint64_t ma
 
     e->stop = false;
     while (max_events-- && !e->stop && !e->nomem && (any = take(e, until_ps, &x))) {
+        if (past_the_end(e, x.at))
+            break;
         if (e->clock && x.at > e->now)
             wait_for(e, x.at);
         e->now = x.at;
@@ -580,6 +597,9 @@ enum gw_status gw_engine_run(struct gw_engine *e, uint64_t until_ps, uint64_t ma
         }
     }
     *more = any;
+    if (e->overflow)
+        return gw_fail(err, GW_RANGE, "simulated time passes 213 days, which is all that picoseconds "
+                       "in 64 bits hold; use `until:`, higher rates or fewer bytes");
     if (e->nomem)
         return gw_fail(err, GW_NOMEM, "out of memory in the event queue at simulated %.9f s; use "
                        "fewer flows or `records: {flows: summary}`", (double)e->now * 1e-12);

@@ -44,6 +44,8 @@ GW_API void gw_engine_timer_stop(struct gw_engine *e, struct gw_timer *t);
  * Returns GW_OK; *more says whether events are left. */
 GW_API enum gw_status gw_engine_run(struct gw_engine *e, uint64_t until_ps, uint64_t max_events,
                                     bool *more, struct gw_error *err);
+/* The clock goes on to @at_ps, before which nothing may be left to run. */
+GW_API void gw_engine_advance(struct gw_engine *e, uint64_t at_ps);
 GW_API void gw_engine_stop(struct gw_engine *e);
 
 #endif

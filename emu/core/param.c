@@ -12,6 +12,7 @@
  */
 #include <gradwire/param.h>
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -922,6 +923,36 @@ static enum gw_status read_map(struct reading *r, struct gw_value *map, const ch
     return GW_OK;
 }
 
+/* "hosts must be given, it has no default (number of hosts)" */
+static void missing_text(const struct gw_param *row, char *buf, size_t n)
+{
+    const char *help = row->help ? row->help : "";
+    int length = (int)strcspn(help, ".;");
+
+    if (length)
+        snprintf(buf, n, "%.60s must be given, it has no default (%c%.*s)", row->name,
+                 tolower((unsigned char)*help), length > 100 ? 99 : length - 1, help + 1);
+    else
+        snprintf(buf, n, "%.60s must be given, it has no default", row->name);
+}
+
+/* Something else stands where a map belongs; a plugin that is named by a word alone is told how. */
+static enum gw_status map_fail(struct reading *r, const struct gw_value *v)
+{
+    static const char *const kinds[] = { "transport", "topology", "qdisc", "channel" };
+    char why[GW_SHOW_BYTES * 2], a[GW_SHOW_BYTES];
+    const char *what = r->what ? r->what : "";
+
+    for (size_t i = 0; v->kind == GW_V_SCALAR && i < GW_ARRAY_LEN(kinds); i++) {
+        if (strncmp(what, kinds[i], strlen(kinds[i])))
+            continue;
+        snprintf(why, sizeof why, "a map is expected here; write {kind: %s}", gw_show(v->text, a));
+        r->what = kinds[i];
+        return value_fail(r, v, NULL, why);
+    }
+    return value_fail(r, v, NULL, "a map of keys is expected here");
+}
+
 /* Rows that the file did not give. */
 static enum gw_status read_defaults(struct reading *r, struct gw_value *v)
 {
@@ -936,8 +967,7 @@ static enum gw_status read_defaults(struct reading *r, struct gw_value *v)
         if (r->given >> i & 1)
             continue;
         if (!row->def) {
-            snprintf(why, sizeof why, "%.60s is missing and has no default; %s%.100s", row->name,
-                     row->help ? "it says: " : "give it", row->help ? row->help : "");
+            missing_text(row, why, sizeof why);
             return value_fail(r, v, NULL, why);
         }
         if (!*row->def) {
@@ -962,7 +992,7 @@ enum gw_status gw_params_read(const struct gw_param *rows, size_t count, void *c
         return gw_fail(err, GW_BUG, "%s: %zu option rows, allowed up to %d", what ? what : "",
                        count, GW_GIVEN_MAX);
     if (v && v->kind != GW_V_MAP)
-        return value_fail(&r, v, NULL, "a map of keys is expected here");
+        return map_fail(&r, v);
     st = v ? read_map(&r, v, "") : GW_OK;
     if (!st)
         st = read_defaults(&r, v);

@@ -12,6 +12,7 @@
  */
 #include "emu/core/registry.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -683,17 +684,21 @@ struct data_search {
     size_t      path_bytes;
     char        tried[600];
     size_t      at;
+    bool        tell;             /* note the paths in `tried`                                 */
+    char        names[400];       /* on the shelf                                              */
+    size_t      shelved;          /* their length                                              */
     int         error;            /* of the first file that is there and can't be read         */
     char        error_path[256];
 };
 
-/* Opens DIR/SHELF/NAME and DIR/SHELF/NAME.csv; regular files and pipes, never directories. */
-static FILE *try_folder(struct data_search *d, const char *dir, const char *shelf)
+/* Opens DIR/SHELF/NAME and, unless @plain, DIR/SHELF/NAME.csv; regular files and pipes, never
+ * directories. */
+static FILE *try_folder(struct data_search *d, const char *dir, const char *shelf, bool plain)
 {
     static const char *const ends[] = { "", ".csv" };
     size_t n = strlen(d->name);
 
-    for (size_t i = 0; i < GW_ARRAY_LEN(ends); i++) {
+    for (size_t i = 0; i < (plain ? 1 : GW_ARRAY_LEN(ends)); i++) {
         struct stat info;
         FILE *f;
 
@@ -702,7 +707,7 @@ static FILE *try_folder(struct data_search *d, const char *dir, const char *shel
         if ((size_t)snprintf(d->path, d->path_bytes, "%s%s%s%s%s%s", dir, *dir ? "/" : "", shelf,
                              *shelf ? "/" : "", d->name, ends[i]) >= d->path_bytes)
             continue;
-        if (d->at < sizeof d->tried)
+        if (d->tell && d->at < sizeof d->tried)
             d->at += (size_t)snprintf(d->tried + d->at, sizeof d->tried - d->at, "%s%s",
                                       d->at ? ", " : "", d->path);
         if (stat(d->path, &info) || S_ISDIR(info.st_mode))
@@ -718,6 +723,38 @@ static FILE *try_folder(struct data_search *d, const char *dir, const char *shel
     return NULL;
 }
 
+static int is_data(const struct dirent *e)
+{
+    const char *dot = strrchr(e->d_name, '.');
+
+    return *e->d_name != '.' && dot && strcmp(dot, ".md");
+}
+
+/* Adds what stands on the shelf @dir/@shelf to the sentence, without ".csv". */
+static void tell_shelf(struct data_search *d, const char *dir, const char *shelf)
+{
+    struct dirent **e;
+    char path[4096];
+    int n;
+
+    if ((size_t)snprintf(path, sizeof path, "%s/%s", dir, shelf) >= sizeof path)
+        return;
+    n = scandir(path, &e, is_data, alphasort);
+    for (int i = 0; i < n; i++) {
+        size_t length = strlen(e[i]->d_name);
+
+        if (length > 4 && !strcmp(e[i]->d_name + length - 4, ".csv"))
+            length -= 4;
+        if (d->shelved + length + 8 < sizeof d->names)
+            d->shelved += (size_t)snprintf(d->names + d->shelved, sizeof d->names - d->shelved,
+                                           "%s%.*s", d->shelved ? ", " : "", (int)length,
+                                           e[i]->d_name);
+        free(e[i]);
+    }
+    if (n >= 0)
+        free(e);
+}
+
 static FILE *host_open_data(const struct gw_host *h, const char *study_dir, const char *shelf,
                             const char *name, char *path, size_t path_bytes, struct gw_error *err)
 {
@@ -730,7 +767,8 @@ static FILE *host_open_data(const struct gw_host *h, const char *study_dir, cons
         GW_SOURCE_DATADIR, GW_SOURCE_DATADIR "/traffic", GW_SOURCE_DATADIR "/topologies",
 #endif
     };
-    struct data_search d = { .name = name, .path = path, .path_bytes = path_bytes };
+    struct data_search d = { .name = name, .path = path, .path_bytes = path_bytes, .tell = true };
+    bool plain = shelf && !strcmp(shelf, "graphs");
     FILE *f;
 
     (void)h;
@@ -739,16 +777,22 @@ static FILE *host_open_data(const struct gw_host *h, const char *study_dir, cons
                 shelf ? shelf : "data files");
         return NULL;
     }
-    f = try_folder(&d, *name == '/' || !study_dir ? "" : study_dir, "");
-    for (size_t i = 0; !f && *name != '/' && shelf && i < GW_ARRAY_LEN(folders); i++)
+    f = try_folder(&d, *name == '/' || !study_dir ? "" : study_dir, "", plain);
+    for (size_t i = 0; !f && *name != '/' && shelf && i < GW_ARRAY_LEN(folders); i++) {
+        d.tell = i == 0;                  /* the user's own folder; ours say what they hold    */
         if (folders[i] && *folders[i])
-            f = try_folder(&d, folders[i], shelf);
+            f = try_folder(&d, folders[i], shelf, plain);
+    }
     if (f)
         return f;
+    for (size_t i = 1; *name != '/' && shelf && i < GW_ARRAY_LEN(folders) && !d.shelved; i++)
+        tell_shelf(&d, folders[i], shelf);
     if (d.error)
         gw_fail(err, GW_IO, "%s cannot be read: %s", d.error_path, strerror(d.error));
     else
-        gw_fail(err, GW_IO, "%s: no such file; tried %s", name, d.tried);
+        gw_fail(err, GW_IO, "%s: no such file; tried %s%s%s%s%s", name, d.tried,
+                d.shelved ? "; the " : "", d.shelved ? shelf : "",
+                d.shelved ? " that come with gradwire are " : "", d.names);
     return NULL;
 }
 

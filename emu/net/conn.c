@@ -183,6 +183,7 @@ static void conn_path(struct net *n, struct net_conn *c)
             if (!min || o->rate_bps < min) {
                 min = o->rate_bps;
                 c->narrowest = path[i];
+                c->ideal_framing = o->framing_bytes;
             }
         }
         if (l->mtu_bytes < mtu)
@@ -238,6 +239,7 @@ static struct net_conn *conn_open(struct net *n, struct net_transport *tp, uint3
     c->hash_fwd = (uint32_t)seed;
     c->hash_rev = (uint32_t)(seed >> 32);
     c->spray = 1;
+    c->sprayed = n->conf.route == NET_SPRAY;
     c->addr.src_ip = UINT32_C(0x0a000000) + src + 1;
     c->addr.dst_ip = UINT32_C(0x0a000000) + dst + 1;
     c->addr.dst_port = (uint16_t)FIRST_PORT;
@@ -306,13 +308,15 @@ static uint64_t ideal_fct(const struct net_conn *c, uint64_t bytes, uint32_t str
 
     if (!c->ideal_rate_bps)
         return c->ideal_delay_ps;
+    if (c->sprayed)                        /* no one path: no bound is claimed                 */
+        return 0;
     wire = c->tp->ops->wire_bytes(c->tp->conf, bytes, c->tx.mtu_bytes, &frames);
     one = frames > 1 ? wire / frames + 1 : wire;
     last = frames > 1 && wire > (frames - 1) * (c->tx.mtu_bytes + GW_ETH_BYTES) ?
            wire - (frames - 1) * (c->tx.mtu_bytes + GW_ETH_BYTES) : one;
     if (last > one)
         last = one;
-    t = gw_mul_div((wire + frames * GW_FRAMING_BYTES) * (sharing ? sharing : 1),
+    t = gw_mul_div((wire + frames * c->ideal_framing) * (sharing ? sharing : 1),
                    8 * GW_PS_PER_S, c->ideal_rate_bps);
     return t + last * c->ideal_hops_ps_per_byte + c->ideal_delay_ps;
 }
@@ -579,6 +583,9 @@ static void fluid_done(struct gw_fluid *f, struct gw_fluid_flow *x, uint64_t now
     for (uint32_t i = 0; i < x->path_len; i++)
         n->port[x->path[i]].fluid_bytes += x->bytes;
     n->flow_delivered_bytes += m->bytes;
+    *m->fluid_at = m->fluid_next;
+    if (m->fluid_next)
+        m->fluid_next->fluid_at = m->fluid_at;
     record_fluid(n, m, end);
     pair_next(m, now_ps);
     if (!x->latency_ps) {
@@ -600,6 +607,11 @@ static void send_fluid(struct net *n, struct net_msg *m, uint64_t now_ps)
     m->shares_left = m->acks_left = 1;
     n->flows++;
     n->flow_bytes += m->bytes;
+    m->fluid_next = n->fluid_open;
+    m->fluid_at = &n->fluid_open;
+    if (m->fluid_next)
+        m->fluid_next->fluid_at = &m->fluid_next;
+    n->fluid_open = m;
     if (!m->new_conn && p->busy) {
         m->behind = NULL;
         if (p->queue)
@@ -682,6 +694,8 @@ void net_send(struct net *n, struct net_msg *m, uint64_t now_ps)
 /* Flows that have not ended, at the end of the run. */
 void net_record_open_flows(struct net *n)
 {
+    for (struct net_msg *m = n->fluid_open; m; m = m->fluid_next)
+        record_fluid(n, m, GW_NEVER);
     for (uint32_t i = 0; i < n->conn_count; i++) {
         struct net_conn *c = n->conn[i];
         struct net_share *s = c ? c->undelivered : NULL;
@@ -689,6 +703,7 @@ void net_record_open_flows(struct net *n)
         for (; s; s = s->next) {
             uint64_t begin = s->end - s->bytes;
 
+            n->flow_delivered_bytes += c->delivered > begin ? c->delivered - begin : 0;
             record_flow(n, c, s, GW_NEVER, c->delivered > begin ? c->delivered - begin : 0);
         }
     }

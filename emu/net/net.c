@@ -501,12 +501,19 @@ void net_finish_records(struct net *n)
 {
     net_record_open_flows(n);
     for (uint32_t i = 0; i < n->ports; i++) {
-        const struct net_port *o = &n->port[i];
+        struct net_port *o = &n->port[i];
+        uint64_t now = gw_engine_now(n->engine), bytes, pkts;
+
+        /* By arithmetic, what waits has been counted as sent already. */
+        net_port_queue(o, now, &bytes, &pkts);
+        if (o->mode == PORT_QUEUED)
+            bytes = pkts = 0;
         struct gw_rec_link_total t = {
-            .link = i, .sent_pkts = o->sent_pkts, .sent_bytes = o->sent_bytes,
-            .wire_bytes = o->sent_bytes + o->sent_pkts * o->framing_bytes,
+            .link = i, .sent_pkts = o->sent_pkts - pkts, .sent_bytes = o->sent_bytes - bytes,
+            .wire_bytes = o->sent_bytes - bytes + (o->sent_pkts - pkts) * o->framing_bytes,
             .delivered_pkts = n->delivered[i].pkts, .delivered_bytes = n->delivered[i].bytes,
-            .in_flight_pkts = in_flight(n, i), .busy_ps = o->busy_ps,
+            .in_flight_pkts = in_flight(n, i),
+            .busy_ps = o->busy_ps - (o->free_ps > now ? o->free_ps - now : 0),
             .wait_sum_ps_hi = (uint64_t)(o->wait_sum_ps >> 64),
             .wait_sum_ps = (uint64_t)o->wait_sum_ps, .wait_max_ps = o->wait_max_ps,
             .queue_max_bytes = o->queue_max_bytes, .queue_max_pkts = o->queue_max_pkts,

@@ -120,6 +120,8 @@ struct net_conn {                 /* a flow: both halves and the borders of its 
     bool     one_shot, open;
     struct gw_flow_addr addr;
     uint64_t ideal_rate_bps, ideal_delay_ps, ideal_hops_ps_per_byte;
+    uint32_t ideal_framing;       /* of that link                                               */
+    bool     sprayed;
     uint32_t narrowest;           /* directed link with the least rate on the path              */
     uint32_t ideal_sharing;       /* streams of its pair that share its narrowest link          */
 };
@@ -138,6 +140,7 @@ struct net_msg {
     uint32_t shares_left, acks_left;
     struct rt_op *send_op, *recv_op;
     struct net_msg *next;         /* matching table, free list                                  */
+    struct net_msg *fluid_next, **fluid_at;  /* all fluid messages that have not ended           */
     struct net_msg *behind;       /* next one of its pair's queue                               */
     struct gw_timer timer;        /* fluid latency, local delivery                              */
     struct gw_fluid_flow fluid;   /* its private part follows the struct                        */
@@ -220,6 +223,7 @@ struct net {
     uint32_t ext_chunks, ext_free, ext_next;
     size_t   ext_bytes;
     struct net_share *share_free;
+    struct net_msg *fluid_open;   /* fluid messages that have not ended                         */
     struct net_pair **pair;       /* hash table                                                 */
     uint32_t pair_slots, pair_count;
     uint64_t live_pkts;

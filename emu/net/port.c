@@ -235,6 +235,10 @@ static inline void send_arithmetic(struct net *n, struct net_port *o, struct gw_
 {
     uint64_t start = now_ps, tx;
 
+    if (GW_UNLIKELY(p->len_bytes > o->limit_bytes || !o->limit_pkts)) {
+        net_drop(n, o, p, GW_DROP_QUEUE_FULL);      /* as Linux: too short even when idle      */
+        return;
+    }
     if (o->free_ps > now_ps) {
         if (!queue_up(n, o, p, now_ps))
             return;

@@ -608,6 +608,12 @@ static void op_end(struct rt_op *o, uint64_t now_ps)
     rt->op_free = o;
 }
 
+/* @now + @more, or the end of time. */
+static uint64_t later(uint64_t now_ps, uint64_t more_ps)
+{
+    return more_ps > GW_NEVER - 1 - now_ps ? GW_NEVER - 1 : now_ps + more_ps;
+}
+
 static void delay_fire(void *owner, uint64_t now_ps)
 {
     struct rt_op *o = owner;
@@ -865,7 +871,7 @@ static void start_op(struct rt_op *o, uint64_t now_ps)
     case GW_OP_DELAY:
         o->state = OP_RUNNING;
         o->timer = (struct gw_timer){ .fire = delay_fire, .owner = o, .comp = o->rank->node };
-        gw_engine_timer_set(rt->net->engine, &o->timer, now_ps + o->op.duration_ps);
+        gw_engine_timer_set(rt->net->engine, &o->timer, later(now_ps, o->op.duration_ps));
         break;
     case GW_OP_SEND:
         start_send(o, now_ps);
@@ -926,6 +932,20 @@ static void frame_arrival(struct rt_frames *s, uint64_t now_ps)
     }
 }
 
+/* When the next frame comes; GW_NEVER: beyond what a clock holds. */
+static uint64_t next_arrival(struct rt_frames *s)
+{
+    uint64_t after;
+
+    if (s->f.poisson) {
+        s->at_ps += (double)s->f.interval_ps * gw_rng_exp(&s->rng);
+        after = s->at_ps < 1.8e19 ? (uint64_t)s->at_ps : GW_NEVER;
+    } else {
+        after = gw_mul_div(s->arrival, s->f.interval_ps, 1);
+    }
+    return after > GW_NEVER - s->start_ps ? GW_NEVER : s->start_ps + after;
+}
+
 static void frame_fire(void *owner, uint64_t now_ps)
 {
     struct rt_frames *s = owner;
@@ -942,13 +962,34 @@ static void frame_fire(void *owner, uint64_t now_ps)
         return;
     }
     s->arrival++;
-    if (s->f.poisson) {
-        s->at_ps += (double)s->f.interval_ps * gw_rng_exp(&s->rng);
-        next = s->start_ps + (uint64_t)s->at_ps;
-    } else {
-        next = s->start_ps + s->arrival * s->f.interval_ps;
+    next = next_arrival(s);
+    if (next >= GW_NEVER - 1) {
+        char text[256];
+
+        snprintf(text, sizeof text, "job %s: frame %llu of flow %u lies beyond 213 days of simulated "
+                 "time; lower count or interval", s->rank->job->job.name,
+                 (unsigned long long)s->sent, s->f.flow);
+        net_fail(rt->net, GW_RANGE, text);
+        return;
     }
     gw_engine_timer_set(rt->net->engine, &s->timer, next);
+}
+
+/* A frame that no link of its path would take is refused before the run. */
+static enum gw_status frame_fits(struct net *n, const struct rt_frames *s, struct gw_error *err)
+{
+    uint32_t path[64], len = net_path(n, s->src, s->dst, 0, path, 64);
+
+    for (uint32_t i = 0; i < len; i++) {
+        const struct gw_graph_link *l = &n->graph->link[path[i] / 2];
+
+        if (s->f.size_bytes > l->mtu_bytes + GW_ETH_BYTES)
+            return gw_fail(err, GW_PARAM, "%s: frames of %u bytes do not fit link %s, whose mtu is "
+                           "%u (frames of %u bytes); use a smaller size or a larger mtu",
+                           s->rank->job->where, s->f.size_bytes, l->name, l->mtu_bytes,
+                           l->mtu_bytes + GW_ETH_BYTES);
+    }
+    return GW_OK;
 }
 
 static enum gw_status frame_source(struct gw_program *p, const struct gw_frame_source *f,
@@ -970,7 +1011,8 @@ static enum gw_status frame_source(struct gw_program *p, const struct gw_frame_s
     s->src = r->node;
     s->dst = r->job->rank[f->to].node;
     s->out = net_next(rt->net, s->src, s->dst, 0);
-    s->start_ps = r->job->job.start_ps + f->start_ps;
+    s->start_ps = r->job->job.start_ps > GW_NEVER - f->start_ps ? GW_NEVER - 1
+                                                               : r->job->job.start_ps + f->start_ps;
     snprintf(name, sizeof name, "job/%s/rank/%u/frames/%u/%llu", r->job->job.name,
              p->rank, f->flow, (unsigned long long)rt->frame_count);
     gw_rng_open(&s->rng, rt->net->conf.seed, name);
@@ -985,7 +1027,7 @@ static enum gw_status frame_source(struct gw_program *p, const struct gw_frame_s
         return GW_OK;
     }
     gw_engine_timer_set(rt->net->engine, &s->timer, s->start_ps);
-    return GW_OK;
+    return frame_fits(rt->net, s, err);
 }
 
 /* Offered rate of all frame sources on their path, framing included, bit/s per directed link. */

@@ -20,6 +20,7 @@ struct gw_layers {
     struct gw_layer *layer;
     uint32_t count;
     char    *source;             /* one line for the comment                                   */
+    char    *warning;            /* what of the file is not in the table; NULL: all is         */
 };
 
 enum gw_layer_format { GW_LAYERS_AUTO, GW_LAYERS_CSV, GW_LAYERS_PIPEDREAM, GW_LAYERS_ASTRA,

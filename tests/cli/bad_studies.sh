@@ -29,12 +29,12 @@ study "$top" "$tcp" 'jobs: [{name: p, traffic: permutatoin, bytes: 1MB}]'
 bad 'unknown traffic' 'permutatoin.*permutation'
 study "$top" "$tcp" 'jobs:' \
     '  - {name: t, traffic: data-parallel, model: resnet5, ranks: all, iterations: 1}'
-bad 'unknown model' 'resnet5'
+bad 'unknown model' 'resnet5: no such file; tried \./resnet5, \./resnet5\.csv; the models .*resnet50'
 study "$top" "$tcp" 'jobs:' \
     '  - {name: t, traffic: data-parallel, model: ./no/such.csv, ranks: all, iterations: 1}'
 bad 'model file missing' 'no/such\.csv'
 study 'topology: {file: nowhere.graphml}' "$tcp" "$job"
-bad 'graph file missing' 'nowhere\.graphml'
+bad 'graph file missing' 'nowhere\.graphml: no such file; tried \./nowhere\.graphml(; the graphs .*)?$'
 study "$top" "$tcp" 'jobs:' '  - {name: i, traffic: incast, to: h9, bytes: 1MB}'
 bad 'rank that is no host' 'h9'
 study "$top" "$tcp" 'jobs:' \
@@ -76,7 +76,9 @@ bad 'only a comment' ''
 printf -- '- 1\n- 2\n' >study.yaml
 bad 'a list as a study' ''
 study "$top" "$tcp"
-bad 'no jobs' 'jobs'
+bad 'no jobs' 'jobs must be given, it has no default'
+study "$top" "$tcp" 'jobs: [{name: p, traffic: permutation, bytes: 1MB, transport: ideal}]'
+bad 'a transport by its word alone' 'a map is expected here; write \{kind: ideal\}'
 printf 'schema: 99\nname: x\n%s\n%s\n%s\n' "$top" "$tcp" "$job" >study.yaml
 bad 'schema of the future' '99'
 study 'topology:' '  graph:' '    nodes: [a, b, s, c, d, t]' '    links:' \
@@ -101,6 +103,8 @@ refused '--threads beyond one' 'threads 4' run study.yaml --threads 4
 refused 'unknown option' '--jsno.*--json' run study.yaml --jsno
 refused 'output below a file' 'study\.yaml/out: ' run study.yaml -o study.yaml/out
 refused 'output below nothing' 'no/such/place: ' run study.yaml -o no/such/place
+refused 'output where no directory can be' '/proc/x: a directory cannot be made there' \
+    run study.yaml -o /proc/x
 refused 'output is a file' 'study\.yaml: ' run study.yaml -o study.yaml
 mkdir taken && echo mine >taken/thesis.txt
 refused 'output not empty' 'taken: .*thesis\.txt' run study.yaml -o taken

@@ -52,6 +52,7 @@ bad() {
     refused "$name" "^study\.yaml:[0-9]+:[0-9]+: .*$regex" run study.yaml
     call check study.yaml
     is "$name: check" "$rc" 2
+    is "$name: check says one thing" "$(grep -vc "^warning: " err.txt)" 1
     rm study.yaml
 }
 

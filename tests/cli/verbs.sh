@@ -91,5 +91,14 @@ call convert layers.csv -o -
 is 'convert to standard output' "$(grep -v '^#' out.txt)" "$(grep -v '^#' layers.csv)"
 refused 'convert without output' '-o FILE is missing' convert layers.csv
 refused 'convert from an unknown format' 'from.*pipdream' convert layers.csv -o x --from pipdream
-refused 'convert of something else' 'study\.yaml' convert study.yaml -o x
+refused 'convert of something else' 'study\.yaml: the file is no layer table' \
+    convert study.yaml -o x
+printf '%s\n' 'MODEL' 1 'g -1 0 ALLREDUCE 10 0 NONE 0 0 NONE 0 0' >nothing.txt
+refused 'convert of nothing that works' 'gradients of all its layers are 0' \
+    convert nothing.txt -o x
+printf '%s\n' 'MODEL' 1 'g -1 5 ALLREDUCE 10 5 ALLREDUCE 20 5 ALLREDUCE 40 5' >tensor.txt
+call convert tensor.txt -o tensor.csv
+is 'convert of tensor parallelism: exit code' "$rc" 0
+is 'convert of tensor parallelism: warning' "$(cat err.txt)" "warning: tensor.txt: 2 collectives of \
+an iteration, 30 bytes together, are not in the table, which holds gradients alone"
 refused 'convert of nothing' 'nowhere\.csv' convert nowhere.csv -o x

@@ -87,6 +87,28 @@ static const struct {
       "norm:\n    time_gpu_avg: 70\n", "Emb 0 799000 0 0 | norm 0 70000 0 0" },
 };
 
+/* What a table of gradients leaves out of an ASTRA-sim file is told. */
+static void left_out(void)
+{
+    static const struct { const char *text, *want; } row[] = {
+        { "DATA\n1\nx -1 5 NONE 0 5 NONE 0 5 ALLREDUCE 10 5\n", "" },
+        { "DATA\n1\nx -1 5 ALLREDUCE 0 5 NONE 9 5 ALLREDUCE 10 5\n", "" },
+        { "MODEL\n2\nx -1 5 ALLREDUCE 3 5 ALLGATHER 4 5 ALLREDUCE 10 5\n"
+          "y -1 5 NONE 0 5 NONE 0 5 ALLTOALL 5 5\n", "3 collectives of an iteration, 12 bytes" },
+    };
+
+    for (size_t i = 0; i < GW_ARRAY_LEN(row); i++) {
+        struct gw_error err = { GW_OK, "" };
+        struct gw_layers *l = read_text(row[i].text, strlen(row[i].text), GW_LAYERS_AUTO, &err);
+        const char *got = l && l->warning ? l->warning : "";
+
+        CHECK_ROW(l != NULL, "row %zu: %s", i, err.text);
+        CHECK_ROW(!*row[i].want == !*got && !strncmp(got, row[i].want, strlen(row[i].want)),
+                  "row %zu: got \"%s\", want \"%s\"", i, got, row[i].want);
+        gw_layers_free(l);
+    }
+}
+
 static void meanings(void)
 {
     for (size_t i = 0; i < GW_ARRAY_LEN(good); i++) {
@@ -189,7 +211,13 @@ static void refusals(void)
           GW_LAYERS_AUTO },
         { "HYBRID_TRANSFORMER_FWD_IN_BCKWD checkpoints: 0\n2\nx -1 5 NONE 0 5 NONE 0 5 NONE 0 5\n",
           "promises 2", GW_LAYERS_ASTRA },
-        { "{\"json\": 1}\n", "x:1:", GW_LAYERS_AUTO },
+        { "{\"json\": 1}\n", "x: the file is no layer table (CSV), PipeDream", GW_LAYERS_AUTO },
+        { "{\"json\": 1}\n", "x:1:", GW_LAYERS_ASTRA },
+        { "DATA\n1\nx -1 0 ALLREDUCE 5 0 NONE 0 0 NONE 0 5\n",
+          "gradients of all its layers are 0; a table that computes or sends something is needed "
+          "(1 collectives", GW_LAYERS_AUTO },
+        { "name,param_bytes,forward_s,backward_s,activation_bytes\na,0,0,0,9\n",
+          "gradients of all its layers are 0", GW_LAYERS_AUTO },
         { "train_iter:10\nEmb:\n time_gpu_max: 1\n", "operator Emb has no time_gpu_avg",
           GW_LAYERS_AUTO },
         { "train_iter:10\n time_gpu_avg: 1\n", "no operator", GW_LAYERS_AUTO },
@@ -226,6 +254,7 @@ static void write_failure(void)
 
 static const struct gw_case cases[] = {
     { "what the formats mean", meanings },
+    { "what a table leaves out", left_out },
     { "there and back", round_trip },
     { "decimals", decimals },
     { "refusals", refusals },

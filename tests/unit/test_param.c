@@ -394,7 +394,8 @@ static void test_rows_required(void)
     struct conf c;
 
     CU_ASSERT_EQUAL(gw_params_read(rows, 1, &c, NULL, NULL, "topology star", NULL, &err), GW_PARAM);
-    CHECK_ROW(strstr(err.text, "topology star: hosts is missing") != NULL, "got \"%s\"", err.text);
+    CHECK_ROW(strstr(err.text, "topology star: hosts must be given, it has no default (number of "
+                     "hosts)") != NULL, "got \"%s\"", err.text);
 }
 
 static void test_rows_check(void)

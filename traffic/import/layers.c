@@ -33,6 +33,8 @@ struct reader {
     uint32_t    no;              /* its number                                                 */
     struct gw_layers *out;
     uint32_t    cap;
+    uint32_t    dropped;         /* collectives of an ASTRA-sim file that have no column       */
+    uint64_t    dropped_bytes;
     bool        again;           /* the current line was not used: next_line gives it again    */
     struct gw_error  *err;
 };
@@ -504,6 +506,16 @@ static bool astra_is_row(char *const *w, uint32_t n)
            gw_num_f64(w[2], &x);
 }
 
+/* A collective @s of @bytes that the table cannot hold. */
+static void astra_drop(struct reader *r, const char *s, uint64_t bytes)
+{
+    if (astra_collective(s, "NONE") || !bytes)
+        return;
+    r->dropped++;
+    r->dropped_bytes = bytes > UINT64_MAX - r->dropped_bytes ? UINT64_MAX
+                                                             : r->dropped_bytes + bytes;
+}
+
 static enum gw_status astra_row(struct reader *r, char *const *w, uint32_t n)
 {
     struct gw_layer layer = { 0 };
@@ -531,6 +543,10 @@ static enum gw_status astra_row(struct reader *r, char *const *w, uint32_t n)
                        r->no);
     if (astra_collective(w[9], "ALLREDUCE") || astra_collective(w[9], "REDUCESCATTER"))
         layer.param_bytes = weight;
+    else
+        astra_drop(r, w[9], weight);
+    astra_drop(r, w[3], forward);
+    astra_drop(r, w[6], input);
     if (!astra_collective(w[3], "NONE"))
         layer.activation_bytes = forward;
     return add_layer(r, w[0], &layer);
@@ -597,6 +613,12 @@ static enum gw_status read_astra(struct reader *r, enum gw_layer_format format)
     }
     if (failed(r) != GW_OK)
         return failed(r);
+    if (r->dropped) {
+        snprintf(note, sizeof note, "%u collectives of an iteration, %llu bytes together, are not in "
+                 "the table, which holds gradients alone", r->dropped,
+                 (unsigned long long)r->dropped_bytes);
+        r->out->warning = strdup(note);
+    }
     rows    = r->out->count;
     lenient = format == GW_LAYERS_SIMAI || (format == GW_LAYERS_AUTO && head.simai);
     if (*head.kind && rows < head.layers && (!lenient || !rows))
@@ -662,7 +684,29 @@ static enum gw_layer_format guess(const char *line)
         return GW_LAYERS_CSV;
     if (!strncmp(line, "node", 4) && isdigit((unsigned char)line[4]))
         return GW_LAYERS_PIPEDREAM;
-    return GW_LAYERS_AUTO;       /* ASTRA-sim or SimAI: their header tells                     */
+    return GW_LAYERS_AUTO;       /* ASTRA-sim, SimAI, or nothing that is known                 */
+}
+
+/* A first line of ASTRA-sim or SimAI: a row of 12 or 13 words, or a word that names a parallelism. */
+static bool astra_like(const char *line)
+{
+    char *w[ASTRA_WORDS], *copy = strdup(line);
+    uint32_t n = copy ? words(copy, w, ASTRA_WORDS) : 0;
+    bool like = n && (astra_is_row(w, n) ||
+                      w[0][strspn(w[0], "ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz")]
+                      == '\0');
+
+    free(copy);
+    return like;
+}
+
+/* Nothing computes and nothing is sent: such a table is of no use and hardly what was meant. */
+static bool all_zero(const struct gw_layers *l)
+{
+    for (uint32_t i = 0; i < l->count; i++)
+        if (l->layer[i].param_bytes || l->layer[i].forward_s > 0 || l->layer[i].backward_s > 0)
+            return false;
+    return true;
 }
 
 static enum gw_status read_any(struct reader *r, enum gw_layer_format format)
@@ -682,6 +726,10 @@ static enum gw_status read_any(struct reader *r, enum gw_layer_format format)
         return read_pipedream(r);
     if (format != GW_LAYERS_ASTRA && !strncmp(line, "train_iter:", 11))
         return read_aiob(r);
+    if (format == GW_LAYERS_AUTO && !astra_like(line))
+        return gw_fail(r->err, GW_SYNTAX, "%s: the file is no layer table (CSV), PipeDream profile, "
+                       "ASTRA-sim or SimAI text; --from NAME says which one it is meant to be",
+                       r->path);
     return read_astra(r, format);
 }
 
@@ -698,6 +746,10 @@ struct gw_layers *gw_layers_read(FILE *f, const char *path, enum gw_layer_format
         read_any(&r, format);
     if (own.code == GW_OK && !r.out->count)
         gw_fail(&own, GW_SYNTAX, "%s: there are no layers in the file", path);
+    if (own.code == GW_OK && all_zero(r.out))
+        gw_fail(&own, GW_SYNTAX, "%s: the times and gradients of all its layers are 0; a table that "
+                "computes or sends something is needed%s%s%s", path, r.out->warning ? " (" : "",
+                r.out->warning ? r.out->warning : "", r.out->warning ? ")" : "");
     free(r.line);
     if (own.code == GW_OK)
         return r.out;
@@ -766,5 +818,6 @@ void gw_layers_free(struct gw_layers *l)
         free(l->layer[i].name);
     free(l->layer);
     free(l->source);
+    free(l->warning);
     free(l);
 }
