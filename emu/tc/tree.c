@@ -59,6 +59,8 @@ static enum gw_verdict qdisc_enqueue(struct gw_qdisc *q, struct gw_pkt *p, uint6
     v = q->ops->enqueue(q, p, now_ps);
     q->busy = busy;
     if (v == GW_Q_DROPPED) {
+        if (q->drop_reason >= GW_DROP_COUNT)
+            q->drop_reason = GW_DROP_QUEUE_FULL;    /* a loaded plugin may say anything        */
         q->dropped_pkts++;
         q->dropped_bytes += len;
         q->drops[q->drop_reason]++;
@@ -110,6 +112,8 @@ static void qdisc_drop(struct gw_qdisc *q, struct gw_pkt *p, enum gw_drop_reason
 {
     struct gw_tree *t = q->tree;
 
+    if (why >= GW_DROP_COUNT)
+        why = GW_DROP_QUEUE_FULL;
     q->dropped_bytes += p->sched_bytes;
     q->drops[why]++;
     for (struct gw_qdisc *u = q; u; u = u->up) {
