@@ -18,3 +18,5 @@ builtin_plugins      += gw_qdisc_skbprio
 libgwplug_la_SOURCES += emu/qdisc/sch_pie.c emu/qdisc/sch_fq_pie.c emu/qdisc/sch_cake.c
 libgwplug_la_SOURCES += emu/qdisc/sch_link_trace.c
 builtin_plugins += gw_qdisc_pie gw_qdisc_fq_pie gw_qdisc_cake gw_qdisc_link_trace
+libgwplug_la_SOURCES += emu/qdisc/sch_spq_dwrr.c
+builtin_plugins += gw_qdisc_spq_dwrr

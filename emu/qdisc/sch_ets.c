@@ -6,8 +6,8 @@
  * each with its quantum. Bands beyond those that strict and quanta name have a full frame as
  * quantum. A packet goes to the band whose class id (band 0 is class X:1) its priority is, else to
  * the one that the filters choose, else to priomap[priority modulo 16]; priorities that the map
- * leaves out go to the last band. Every band holds a pfifo unless another discipline is grafted; one
- * that waits for time holds up all sharing bands.
+ * leaves out go to the last band. Every band holds a pfifo unless another discipline is grafted;
+ * one that waits for time holds up all sharing bands.
  *
  * Follows the manual page tc-ets(8) and the words of iproute2 6.1. It was not checked against a
  * running kernel: none at hand has the discipline. Left out: offload.

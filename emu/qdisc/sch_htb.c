@@ -3,10 +3,10 @@
  *
  * Every class has two buckets, counted in nanoseconds: tokens (rate, burst) and ctokens (ceil,
  * cburst). While ctokens are below 0 it cannot send; while tokens are below 0 it may borrow from
- * its parent; else it can send by itself. Buckets start full and may go below 0 by a whole frame, so
- * a class sends the frames that begin within its burst; it is woken when they reach 0 again. Elapsed
- * time counts for at most 60 s. A frame is charged to the level that it was borrowed at and above;
- * classes below that pay only ctokens.
+ * its parent; else it can send by itself. Buckets start full and may go below 0 by a whole frame,
+ * so a class sends the frames that begin within its burst; it is woken when they reach 0 again.
+ * Elapsed time counts for at most 60 s. A frame is charged to the level that it was borrowed at and
+ * above; classes below that pay only ctokens.
  *
  * Whoever can send at a level stands in that level's row of its priority; whoever may borrow stands
  * in the feed of its parent. The lowest level that has anyone wins, there the lowest priority
@@ -15,8 +15,8 @@
  * rates.
  *
  * A packet goes to the class whose id its priority is, else to the one that the filters choose,
- * else to the default (a hexadecimal minor), which must be a leaf; if there is none, or if the class is
- * X:0, it goes to the direct queue, which is not shaped and leaves first.
+ * else to the default (a hexadecimal minor), which must be a leaf; if there is none, or if the
+ * class is X:0, it goes to the direct queue, which is not shaped and leaves first.
  *
  * Follows net/sched/sch_htb.c of Linux 6.1 to the nanosecond (with its htb_hysteresis at 0) and
  * q_htb.c of iproute2 6.1 for the words. Left out: offload, rate estimators, filters at inner

@@ -54,27 +54,13 @@ static enum gw_status tbf_check(const struct tbf_conf *c, struct gw_error *err)
     return GW_OK;
 }
 
-/* Sets the limit of @child if it is a FIFO by name, as the kernel's fifo_set_limit does. */
+/* The kernel's fifo_set_limit goes by the name, too. */
 static enum gw_status tbf_child_limit(struct gw_qdisc *child, uint32_t limit, uint64_t now_ps,
                                       struct gw_error *err)
 {
-    uint64_t conf[8] = { 0 };
-    bool fifo = !strncmp(child->kind + 1, "fifo", 4);
-
-    if (!fifo || !child->ops->change || child->ops->conf_bytes > sizeof conf)
+    if (strncmp(child->kind + 1, "fifo", 4))
         return GW_OK;
-    for (uint32_t i = 0; i < child->row_count; i++) {
-        const struct gw_param *r = &child->rows[i];
-
-        if (strcmp(r->name, "limit"))
-            continue;
-        if (r->type == GW_P_U32)
-            memcpy((char *)conf + r->offset, &limit, sizeof limit);
-        else
-            memcpy((char *)conf + r->offset, &(uint64_t){ limit }, sizeof(uint64_t));
-        return child->ops->change(child, conf, UINT64_C(1) << i, now_ps, err);
-    }
-    return GW_OK;
+    return gw_child_limit(child, limit, now_ps, err);
 }
 
 static void tbf_load(struct tbf *t, const struct tbf_conf *c)

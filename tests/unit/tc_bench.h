@@ -38,7 +38,7 @@ struct bench {
     struct gw_error err;
 };
 
-static struct gw_tree *bench_device(void *ctx, const char *name, struct gw_error *err)
+static inline struct gw_tree *bench_device(void *ctx, const char *name, struct gw_error *err)
 {
     struct bench *b = ctx;
 
@@ -48,12 +48,12 @@ static struct gw_tree *bench_device(void *ctx, const char *name, struct gw_error
     return NULL;
 }
 
-static struct gw_tree *bench_device_at(void *ctx, size_t i)
+static inline struct gw_tree *bench_device_at(void *ctx, size_t i)
 {
     return i ? NULL : ((struct bench *)ctx)->tree;
 }
 
-static void bench_drop(void *ctx, struct gw_pkt *p, enum gw_drop_reason why)
+static inline void bench_drop(void *ctx, struct gw_pkt *p, enum gw_drop_reason why)
 {
     struct bench *b = ctx;
 
@@ -62,7 +62,7 @@ static void bench_drop(void *ctx, struct gw_pkt *p, enum gw_drop_reason why)
     b->lost++;
 }
 
-static void bench_open(struct bench *b)
+static inline void bench_open(struct bench *b)
 {
     memset(b, 0, sizeof *b);
     b->reg = gw_registry_new(false, &b->err);
@@ -73,7 +73,7 @@ static void bench_open(struct bench *b)
     CU_ASSERT_PTR_NOT_NULL_FATAL(b->tree);
 }
 
-static void bench_close(struct bench *b)
+static inline void bench_close(struct bench *b)
 {
     gw_tree_free(b->tree);
     gw_registry_free(b->reg);
@@ -82,7 +82,7 @@ static void bench_close(struct bench *b)
 }
 
 /* One line of tc without the word tc, at @now_ns; answers its exit code. */
-static int bench_tc_at(struct bench *b, uint64_t now_ns, const char *line)
+static inline int bench_tc_at(struct bench *b, uint64_t now_ns, const char *line)
 {
     uint32_t n;
     char **word = gw_tc_split(line, &n);
@@ -99,14 +99,14 @@ static int bench_tc_at(struct bench *b, uint64_t now_ns, const char *line)
     return rc;
 }
 
-static void bench_tc(struct bench *b, const char *line)
+static inline void bench_tc(struct bench *b, const char *line)
 {
     int rc = bench_tc_at(b, 0, line);
 
     CHECK_ROW(!rc, "tc %s: exit code %d: %s", line, rc, b->err.text);
 }
 
-static void bench_add(struct bench *b, uint64_t at_ns, uint32_t size, uint32_t gen,
+static inline void bench_add(struct bench *b, uint64_t at_ns, uint32_t size, uint32_t gen,
                       uint32_t priority)
 {
     if (b->frames == b->room) {
@@ -126,7 +126,7 @@ static inline void bench_gen(struct bench *b, uint32_t gen, uint32_t size, uint6
         bench_add(b, start_ns + i / burst * interval_ns, size, gen, priority);
 }
 
-static int bench_order(const void *a, const void *b)
+static inline int bench_order(const void *a, const void *b)
 {
     const struct bench_frame *x = a, *y = b;
 
@@ -136,7 +136,7 @@ static int bench_order(const void *a, const void *b)
 }
 
 /* Makes a packet for each frame; to be called once, when all frames are there. */
-static void bench_ready(struct bench *b)
+static inline void bench_ready(struct bench *b)
 {
     qsort(b->frame, b->frames, sizeof *b->frame, bench_order);
     b->pkt = calloc(b->frames + 1, sizeof *b->pkt);
@@ -149,7 +149,7 @@ static void bench_ready(struct bench *b)
     }
 }
 
-static void bench_drain(struct bench *b, uint64_t now_ps)
+static inline void bench_drain(struct bench *b, uint64_t now_ps)
 {
     struct gw_pkt *p;
 
@@ -164,7 +164,7 @@ static void bench_drain(struct bench *b, uint64_t now_ps)
 }
 
 /* Lets the tree do what is due before @until_ps. */
-static void bench_wait(struct bench *b, uint64_t from_ps, uint64_t until_ps)
+static inline void bench_wait(struct bench *b, uint64_t from_ps, uint64_t until_ps)
 {
     uint64_t at;
 
@@ -178,7 +178,7 @@ static void bench_wait(struct bench *b, uint64_t from_ps, uint64_t until_ps)
     }
 }
 
-static void bench_offer(struct bench *b, uint32_t i)
+static inline void bench_offer(struct bench *b, uint32_t i)
 {
     if (gw_tree_enqueue(b->tree, &b->pkt[i], b->frame[i].at_ps) == GW_Q_DROPPED) {
         b->frame[i].dropped = true;
@@ -187,7 +187,7 @@ static void bench_offer(struct bench *b, uint32_t i)
 }
 
 /* Plays frames up to @until_ns (GW_NEVER: all, until nothing is left to do). */
-static void bench_play(struct bench *b, uint64_t until_ns)
+static inline void bench_play(struct bench *b, uint64_t until_ns)
 {
     uint64_t until = until_ns == GW_NEVER ? GW_NEVER : until_ns * GW_PS_PER_NS, now = 0;
 

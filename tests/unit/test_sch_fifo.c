@@ -1,13 +1,12 @@
 /*
- * test_sch_fifo - pfifo and bfifo by themselves: limits, order, change, reset
+ * test_sch_fifo - pfifo and bfifo by themselves: limits, order, change, reset; then all FIFOs by
+ * the words of tc, with priorities and with a parent that looks at the head
  */
-#include "tests/unit/suite.h"
+#include "tests/unit/tc_bench.h"
 
 #include <gradwire/gradwire.h>
 
-#include <stdlib.h>
-
-extern const struct gw_plugin gw_qdisc_pfifo, gw_qdisc_bfifo;
+extern const struct gw_plugin gw_qdisc_pfifo, gw_qdisc_bfifo, gw_qdisc_pfifo_head_drop;
 
 enum { PKTS = 32 };
 
@@ -40,7 +39,7 @@ static enum gw_status start(struct fixture *f, const struct gw_plugin *p, const 
                               .txqueuelen = 1000, .mtu_bytes = 1514,
                               .auto_limit_bytes = 15141 };
     for (uint32_t i = 0; i < PKTS; i++) {
-        f->pkt[i].len_bytes = 100;
+        f->pkt[i].len_bytes = f->pkt[i].sched_bytes = 100;
         f->pkt[i].flow = i;
     }
     if (limit) {
@@ -113,14 +112,16 @@ static void test_taken(void)
     }
 }
 
-/* A short packet still fits where a long one did not: bfifo looks at each packet. */
+/* A short packet still fits where a long one did not: bfifo looks at each packet, and at what the
+ * size table made of its length. */
 static void test_bytes_mixed(void)
 {
     struct fixture f;
 
     CU_ASSERT_EQUAL(start(&f, &gw_qdisc_bfifo, "250"), GW_OK);
-    f.pkt[1].len_bytes = 151;
-    f.pkt[2].len_bytes = 150;
+    f.pkt[1].sched_bytes = 151;
+    f.pkt[2].len_bytes = 1500;
+    f.pkt[2].sched_bytes = 150;
     CU_ASSERT_EQUAL(f.ops->enqueue(&f.q, &f.pkt[0], 0), GW_Q_QUEUED);
     CU_ASSERT_EQUAL(f.ops->enqueue(&f.q, &f.pkt[1], 0), GW_Q_DROPPED);
     CU_ASSERT_EQUAL(f.ops->enqueue(&f.q, &f.pkt[2], 0), GW_Q_QUEUED);
@@ -194,6 +195,110 @@ static void test_bad_limit(void)
     }
 }
 
+/* A packet that the parent has looked at still waits: it counts in the limit, and head drop takes
+ * it first. */
+static void test_peeked(void)
+{
+    struct fixture f;
+    struct gw_pkt *head;
+
+    CU_ASSERT_EQUAL(start(&f, &gw_qdisc_pfifo, "3"), GW_OK);
+    CU_ASSERT_EQUAL(fill(&f, 3), 3);
+    f.q.peeked = f.ops->dequeue(&f.q, 0);
+    CU_ASSERT_EQUAL(f.ops->enqueue(&f.q, &f.pkt[3], 0), GW_Q_DROPPED);
+    CU_ASSERT_EQUAL(start(&f, &gw_qdisc_bfifo, "300"), GW_OK);
+    CU_ASSERT_EQUAL(fill(&f, 3), 3);
+    f.q.peeked = f.ops->dequeue(&f.q, 0);
+    CU_ASSERT_EQUAL(f.ops->enqueue(&f.q, &f.pkt[3], 0), GW_Q_DROPPED);
+    CU_ASSERT_EQUAL(start(&f, &gw_qdisc_pfifo_head_drop, "3"), GW_OK);
+    CU_ASSERT_EQUAL(fill(&f, 3), 3);
+    head = f.q.peeked = f.ops->dequeue(&f.q, 0);
+    CU_ASSERT_EQUAL(f.ops->enqueue(&f.q, &f.pkt[3], 0), GW_Q_QUEUED);
+    CU_ASSERT(head == &f.pkt[0] && !f.q.peeked);
+    CU_ASSERT_PTR_EQUAL(f.ops->dequeue(&f.q, 0), &f.pkt[1]);
+}
+
+/* Lines, exit codes of tc 6.1, and what it shows afterwards. */
+static void test_words(void)
+{
+    static const struct { const char *line; int rc; const char *show; } rows[] = {
+        { "pfifo", 0, "limit 1000p" }, { "pfifo limit 10k", 0, "limit 10240p" },
+        { "pfifo limit 0", 0, "limit 0p" }, { "pfifo limit 1.5k", 0, "limit 1536p" },
+        { "pfifo limit", 255, NULL }, { "pfifo lim 5", 1, NULL }, { "pfifo limit 5x", 1, NULL },
+        { "pfifo limit -1", 1, NULL }, { "pfifo limit 4gb", 1, NULL },
+        { "bfifo", 0, "limit 1514000b" }, { "bfifo limit 10kb", 0, "limit 10Kb" },
+        { "bfifo limit 3mbit", 0, "limit 384Kb" }, { "bfifo limit", 255, NULL },
+        { "bfifo limit 64KiB", 1, NULL }, { "bfifo limit 5 6", 1, NULL },
+        { "pfifo_head_drop", 0, "limit 1000p" }, { "pfifo_head_drop limit 7", 0, "limit 7p" },
+        { "pfifo_head_drop limit", 255, NULL }, { "pfifo_head_drop x", 1, NULL },
+        { "pfifo_fast", 0, "bands 3 priomap 1 2 2 2 1 2 0 0 1 1 1 1 1 1 1 1" },
+        { "pfifo_fast bands 3", 255, NULL },
+    };
+
+    for (size_t i = 0; i < GW_ARRAY_LEN(rows); i++) {
+        char line[128];
+        struct bench b;
+        int rc;
+
+        bench_open(&b);
+        snprintf(line, sizeof line, "qdisc add dev v0 root %s", rows[i].line);
+        rc = bench_tc_at(&b, 0, line);
+        CHECK_ROW(rc == rows[i].rc, "tc %s: exit code %d, want %d: %s", line, rc, rows[i].rc,
+                  b.err.text);
+        CHECK_ROW(!rc == !b.err.text[0], "tc %s: %d, sentence \"%s\"", line, rc, b.err.text);
+        bench_tc(&b, "qdisc show dev v0");
+        CHECK_ROW(!rows[i].show || strstr(b.text, rows[i].show), "tc %s: shows %s", line, b.text);
+        bench_close(&b);
+    }
+}
+
+/* A full head-drop queue behind a shaper: the freshest leave. */
+static void test_head_drop(void)
+{
+    struct bench b;
+
+    bench_open(&b);
+    bench_tc(&b, "qdisc add dev v0 root handle 1: htb default 1");
+    bench_tc(&b, "class add dev v0 parent 1: classid 1:1 htb rate 8mbit burst 1000 cburst 1000");
+    bench_tc(&b, "qdisc add dev v0 parent 1:1 pfifo_head_drop limit 3");
+    bench_gen(&b, 0, 1000, 1, 0, 10, 0, 10);
+    bench_play(&b, GW_NEVER);
+    for (uint32_t i = 0; i < 10; i++)
+        CHECK_ROW((b.frame[i].out_ps != GW_NEVER) == (i < 2 || i > 6), "frame %u of 10", i);
+    bench_check_books(&b, "pfifo_head_drop");
+    bench_close(&b);
+}
+
+/* Three bands of txqueuelen packets each; a class id counts by its last four bits. */
+static void test_fast(void)
+{
+    static const struct { uint32_t priority; int band; } rows[] = {
+        { 0, 1 }, { 1, 2 }, { 4, 1 }, { 6, 0 }, { 7, 0 }, { 8, 1 }, { 15, 1 }, { 0x10006, 0 },
+        { 0x10003, 2 } };
+    static struct bench b;
+    uint32_t n = GW_ARRAY_LEN(rows);
+    int last = 0;
+
+    bench_open(&b);
+    bench_tc(&b, "qdisc add dev v0 root pfifo_fast");
+    for (uint32_t i = 0; i < n; i++)
+        bench_add(&b, 0, 100, (uint32_t)rows[i].band, rows[i].priority);
+    for (uint32_t i = 0; i < 1001; i++)
+        bench_add(&b, 1, 100, 3, 1);
+    bench_ready(&b);
+    for (uint32_t i = 0; i < b.frames; i++)
+        bench_offer(&b, i);
+    CU_ASSERT_EQUAL(b.lost, 3);                /* 1003 came for band 2                         */
+    for (uint32_t i = 0; i < n; i++) {
+        struct gw_pkt *p = gw_tree_dequeue(b.tree, 0);
+
+        CU_ASSERT_PTR_NOT_NULL_FATAL(p);
+        CHECK_ROW((int)p->flow >= last, "band %u left after band %d", p->flow, last);
+        last = (int)p->flow;
+    }
+    bench_close(&b);
+}
+
 static const struct gw_case cases[] = {
     { "limits", test_limits },
     { "what is taken, and order", test_taken },
@@ -201,6 +306,10 @@ static const struct gw_case cases[] = {
     { "change", test_change },
     { "reset", test_reset },
     { "refused limits", test_bad_limit },
+    { "a head that was looked at", test_peeked },
+    { "words", test_words },
+    { "head drop", test_head_drop },
+    { "bands by priority", test_fast },
     { NULL, NULL },
 };
 const struct gw_suite suite_sch_fifo = { "sch_fifo", cases };

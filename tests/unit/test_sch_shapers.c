@@ -326,7 +326,8 @@ static const struct share_row shares[] = {
         "quantum 3000",
         "class add dev v0 parent 1:1 classid 1:20 htb rate 2mbit ceil 8mbit burst 1600 cburst 1600 "
         "quantum 1500" },
-      { { 1000, 65552, 6000, 3801, 800000, 4.66744 }, { 1000, 65568, 6000, 3001, 800000, 3.33389 } },
+      { { 1000, 65552, 6000, 3801, 800000, 4.66744 },
+        { 1000, 65568, 6000, 3001, 800000, 3.33389 } },
       5169 },
     { "drr_1_1_sizes",
       { "qdisc add dev v0 root handle 1: htb default 1",

@@ -43,6 +43,32 @@ static inline enum gw_verdict gw_child_enqueue(struct gw_qdisc *q, struct gw_qdi
     return v;
 }
 
+/*
+ * Sets the row `limit` of @child, if it has one and can be changed; UINT64_MAX: auto, where the row
+ * knows it. @limit is in whatever the child counts.
+ */
+static inline enum gw_status gw_child_limit(struct gw_qdisc *child, uint64_t limit, uint64_t now_ps,
+                                            struct gw_error *err)
+{
+    uint64_t conf[8] = { 0 };
+    uint32_t narrow = limit > UINT32_MAX ? UINT32_MAX : (uint32_t)limit;
+
+    if (!child->ops->change || child->ops->conf_bytes > sizeof conf)
+        return GW_OK;
+    for (uint32_t i = 0; i < child->row_count; i++) {
+        const struct gw_param *r = &child->rows[i];
+
+        if (strcmp(r->name, "limit"))
+            continue;
+        if (r->type == GW_P_U32)
+            memcpy((char *)conf + r->offset, &narrow, sizeof narrow);
+        else
+            memcpy((char *)conf + r->offset, &limit, sizeof limit);
+        return child->ops->change(child, conf, UINT64_C(1) << i, now_ps, err);
+    }
+    return GW_OK;
+}
+
 struct gw_class_hash {
     struct gw_qclass **bucket;   /* a power of two of them; NULL: empty hash                   */
     uint32_t size, count;
