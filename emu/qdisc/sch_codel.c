@@ -175,7 +175,7 @@ static void codel_tc_show_stats(const struct gw_qdisc *q, struct gw_tc_out *o)
 static const struct gw_stat codel_stats[] = {
     { "ecn_mark", offsetof(struct codel, stats.ecn_mark), "packets marked instead of dropped" },
     { "ce_mark", offsetof(struct codel, stats.ce_mark), "packets marked above ce_threshold" },
-    { "drop_overlimit", offsetof(struct codel, drop_overlimit), "packets that found limit packets" },
+    { "drop_overlimit", offsetof(struct codel, drop_overlimit), "packets that found it full" },
     { "maxpacket", offsetof(struct codel, stats.maxpacket), "largest packet seen, in bytes" },
 };
 

@@ -3,11 +3,11 @@
  *
  * The marking of data-centre switches: an ECT packet that finds at most kmin bytes waiting passes;
  * above kmax it leaves with CE; between the two it is marked with a probability that rises linearly
- * from 0 to pmax. kmin = kmax is the step of DCTCP. Packets that can't carry a mark are only dropped
- * when the queue holds limit bytes. No average, no clock.
- * This is gradwire's own; tc has no word for it (the nearest is `red` with min = max and burst 1).
- * Alizadeh et al., "Data Center TCP", SIGCOMM 2010; Zhu et al., "DCQCN", SIGCOMM 2015. Left out:
- * memory shared between ports, which is the switch's.
+ * from 0 to pmax. kmin = kmax is the step of DCTCP. Packets that can't carry a mark are only
+ * dropped when the queue holds limit bytes. No average, no clock. This is gradwire's own; tc has
+ * no word for it (the nearest is `red` with min = max and burst 1). Alizadeh et al., "Data Center
+ * TCP", SIGCOMM 2010; Zhu et al., "DCQCN", SIGCOMM 2015. Left out: memory shared between ports,
+ * which is the switch's.
  */
 #include <gradwire/gradwire.h>
 

@@ -1,27 +1,27 @@
 /*
  * sch_fq - a queue per flow, served in turn, each paced to a rate
  *
- * What Linux's fq does: every flow has a FIFO of at most `flow_limit` packets and a credit in bytes;
- * new flows are served before old ones, a flow whose credit is used up gets `quantum` more and goes
- * to the end. With `maxrate` a flow sends its whole credit (initial_quantum at first) unpaced, then
- * waits max(length, quantum) / maxrate, so it leaves in bursts of a quantum; at or below
- * low_rate_threshold every packet is paced. Being late is made up for by at most half the delay, a
- * delay is at most 1 s. Throttled flows stand in a heap by time; the kernel's timer rings timer_slack
- * late, so does next_ps(). Packets of priority 7 go first.
- * A flow that has been idle for refill_delay starts with at least quantum of credit again.
- * Follows net/sched/sch_fq.c of Linux 6.1 and tc/q_fq.c of iproute2 6.1. Different: a flow is the
- * flow of the network in one direction (the kernel's socket), so orphan_mask is taken and not used;
- * flow states come from a table of 2 x buckets, the one idle for longest is taken when it is empty
- * (`gc`), and if all are busy the packet goes with priority 7 (`alloc_errors`), as in the kernel when
- * memory is out; refill_delay is not rounded to the kernel's clock. Left out: departure times and
- * pacing rates set by transports, hence horizon has no effect.
+ * What Linux's fq does: every flow has a FIFO of at most `flow_limit` packets and a credit in
+ * bytes; new flows are served before old ones, a flow whose credit is used up gets `quantum` more
+ * and goes to the end. With `maxrate` a flow sends its whole credit (initial_quantum at first)
+ * unpaced, then waits max(length, quantum) / maxrate, so it leaves in bursts of a quantum; at or
+ * below low_rate_threshold every packet is paced. Being late is made up for by at most half the
+ * delay, a delay is at most 1 s. Throttled flows stand in a heap by time; the kernel's timer rings
+ * timer_slack late, so does next_ps(). Packets of priority 7 go first. A flow that has been idle
+ * for refill_delay starts with at least quantum of credit again. Follows net/sched/sch_fq.c of
+ * Linux 6.1 and tc/q_fq.c of iproute2 6.1. Different: a flow is the flow of the network in one
+ * direction (the kernel's socket), so orphan_mask is taken and not used; flow states come from a
+ * table of 2 x buckets, when it is used up a flow without packets gives its state away (`gc`), and
+ * if all are busy the packet goes with priority 7 (`alloc_errors`), as in the kernel when memory
+ * is out; refill_delay is not rounded to the kernel's clock. Left out: departure times and pacing
+ * rates set by transports, hence horizon has no effect.
  */
 #include <gradwire/gradwire.h>
 #include <gradwire/alg/tcwords.h>
 
 #define NS_PER_S UINT64_C(1000000000)
 #define NO_FLOW UINT32_MAX
-enum { BUCKETS_LOG_MAX = 18, QUANTUM_MAX = 1 << 20, PRIO_CONTROL = 7 };
+enum { BUCKETS_LOG_MAX = 18, QUANTUM_MAX = 1 << 20, PRIO_CONTROL = 7, DRY_STEPS = 32 };
 
 enum {
     GIVEN_LIMIT = 1, GIVEN_FLOW_LIMIT = 2, GIVEN_QUANTUM = 4, GIVEN_INITIAL = 8, GIVEN_MAXRATE = 16,
@@ -192,7 +192,38 @@ static void unchain(struct fq *s, uint32_t i)
     *at = s->flow[i].chain;
 }
 
-/* A state for a new flow: a free one, or that of the flow idle for longest. */
+/* A flow on @l that has nothing waiting, among the first few. */
+static uint32_t dry_flow(const struct fq *s, const struct flow_list *l)
+{
+    uint32_t i = l->first;
+
+    for (uint32_t n = 0; n < DRY_STEPS && i != NO_FLOW; n++, i = s->flow[i].next)
+        if (!s->flow[i].queue.count)
+            return i;
+    return NO_FLOW;
+}
+
+/* The state of another flow: the one idle for longest, else one that is in turn without packets. */
+static uint32_t flow_take_over(struct fq *s)
+{
+    struct flow_list *const from[] = { &s->idle, &s->old, &s->news };
+
+    for (size_t k = 0; k < GW_ARRAY_LEN(from); k++) {
+        uint32_t i = dry_flow(s, from[k]);
+
+        if (i == NO_FLOW)
+            continue;
+        list_take(s, from[k], i);
+        unchain(s, i);
+        s->inactive += from[k] != &s->idle;
+        s->gc++;
+        return i;
+    }
+    s->no_memory++;
+    return NO_FLOW;
+}
+
+/* A state for a new flow, idle; NO_FLOW: all are in use. */
 static uint32_t flow_new(struct fq *s, uint64_t key)
 {
     uint32_t i = s->free.first;
@@ -202,13 +233,7 @@ static uint32_t flow_new(struct fq *s, uint64_t key)
         list_take(s, &s->free, i);
         s->flows++;
         s->inactive++;
-    } else if (s->idle.first != NO_FLOW) {
-        i = s->idle.first;
-        list_take(s, &s->idle, i);
-        unchain(s, i);
-        s->gc++;
-    } else {
-        s->no_memory++;
+    } else if ((i = flow_take_over(s)) == NO_FLOW) {
         return NO_FLOW;
     }
     f = &s->flow[i];

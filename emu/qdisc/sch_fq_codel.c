@@ -6,15 +6,15 @@
  * queue. New flows are served before old ones; each has a deficit of `quantum` bytes a turn; a new
  * flow that runs empty passes once through the old list. CoDel judges each flow's wait, but asks
  * whether the *whole* discipline holds more than one MTU. Over `limit` packets or `memory_limit`
- * bytes, the flow with most bytes loses up to half of its backlog, at most `drop_batch` packets, from
- * its head. ecn is on unless noecn is said.
+ * bytes, the flow with most bytes loses up to half of its backlog, at most `drop_batch` packets,
+ * from its head. ecn is on unless noecn is said. `flows` can't be changed, as in the kernel.
  * Follows net/sched/sch_fq_codel.c of Linux 6.1; RFC 8290. Approximated: memory counts what the
- * kernel would have allocated for a packet (truesize), here 256 bytes and a power of two around the
- * frame and 336 bytes of overhead; a super-packet its payload and 768. Left out: showing the flows as
- * classes. `flows` can't be changed, as in the kernel.
+ * kernel would have allocated for a packet, see alg/truesize.h. Left out: showing the flows as
+ * classes.
  */
 #include <gradwire/alg/codel.h>
 #include <gradwire/alg/tcwords.h>
+#include <gradwire/alg/truesize.h>
 
 enum { GIVEN_CE = 1, GIVEN_ECN = 2, GIVEN_MEMORY = 4, GIVEN_SELECTOR = 8 };
 enum { FLOWS_MAX = 65536, QUANTUM_MIN = 256, QUANTUM_MAX = 1 << 20 };
@@ -74,17 +74,6 @@ static void list_pop(struct fq_codel *s, struct flow_list *l)
     l->count--;
 }
 
-static uint32_t fq_codel_truesize(const struct gw_pkt *p)
-{
-    uint32_t want = p->len_bytes + 336, room = 512;
-
-    if (p->seg_count > 1)
-        return p->len_bytes + 768;
-    while (room < want)
-        room *= 2;
-    return room + 256;
-}
-
 /* The flow of @p; GW_NONE: a filter sends it nowhere. */
 static uint32_t fq_codel_classify(struct gw_qdisc *q, const struct fq_codel *s,
                                   const struct gw_pkt *p)
@@ -112,7 +101,7 @@ static struct gw_pkt *flow_pop(struct fq_codel *s, uint32_t i)
     p->next = NULL;
     s->backlog[i] -= p->sched_bytes;
     s->bytes -= p->sched_bytes;
-    s->memory -= fq_codel_truesize(p);
+    s->memory -= gw_truesize(p);
     return p;
 }
 
@@ -128,7 +117,7 @@ static void flow_push(struct fq_codel *s, uint32_t i, struct gw_pkt *p)
     f->tail = p;
     s->backlog[i] += p->sched_bytes;
     s->bytes += p->sched_bytes;
-    s->memory += fq_codel_truesize(p);
+    s->memory += gw_truesize(p);
 }
 
 static struct gw_pkt *fq_codel_pop(void *ctx)

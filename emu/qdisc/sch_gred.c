@@ -1,15 +1,14 @@
 /*
  * sch_gred - up to 16 RED averages over one FIFO
  *
- * What Linux's gred does: `gred setup vqs N default D` makes the discipline; `change` lines then set
- * up virtual queues, each with RED constants of its own. All packets stand in one FIFO; each counts
- * for its virtual queue, whose average (plus, with grio, the averages of queues of better priority)
- * decides about it. With grio and two queues of equal priority, all share one average of the whole
- * backlog (WRED mode). Packets of a queue that is not set up go to the default one, or pass if that
- * is missing, too.
- * The kernel takes the queue's number from skb->tc_index, which classifiers set; here it is the low
- * four bits of the packet's priority.
- * Follows net/sched/sch_gred.c of Linux 6.1 and tc/q_gred.c of iproute2 6.1. Left out: offloading.
+ * What Linux's gred does: `gred setup vqs N default D` makes the discipline; `change` lines then
+ * set up virtual queues, each with RED constants of its own. All packets stand in one FIFO; each
+ * counts for its virtual queue, whose average (plus, with grio, the averages of queues of better
+ * priority) decides about it. With grio and two queues of equal priority, all share one average of
+ * the whole backlog (WRED mode). Packets of a queue that is not set up go to the default one, or
+ * pass if that is missing, too. The kernel takes the queue's number from skb->tc_index, which
+ * classifiers set; here it is the low four bits of the packet's priority. Follows
+ * net/sched/sch_gred.c of Linux 6.1 and tc/q_gred.c of iproute2 6.1. Left out: offloading.
  */
 #include <gradwire/alg/red.h>
 #include <gradwire/alg/tcwords.h>
@@ -319,8 +318,8 @@ static enum gw_status parse_setup(const struct gw_tc_args *a, struct gred_conf *
         return gw_fail(err, GW_SYNTAX, "GRED: only %d VQs are currently supported, not %u", VQS_MAX,
                        c->vqs);
     if ((*given & 3) != 3 || !c->vqs)
-        return gw_fail(err, GW_SYNTAX, "gred: Illegal gred setup parameters; `gred setup vqs NUMBER "
-                       "default VQ` is right");
+        return gw_fail(err, GW_SYNTAX, "gred: Illegal gred setup parameters; `gred setup vqs "
+                       "NUMBER default VQ` is right");
     if (c->def >= c->vqs)
         return gw_fail(err, GW_SYNTAX, "gred: \"default\" must be less than \"vqs\": %u and %u",
                        c->def, c->vqs);

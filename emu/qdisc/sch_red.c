@@ -6,12 +6,12 @@
  * (see alg/red.h; the long-run rate is about twice the probability that the words promise). With
  * ecn ECT packets are marked instead, above max too unless harddrop is said; nodrop lets packets
  * that can't be marked pass. adaptative (or adaptive) moves the probability every half second. The
- * queue itself is a bfifo of `limit` bytes under class X:1, or what is grafted there; `change` makes
- * a new, empty bfifo, as the kernel does.
- * tc derives the weight, the probability and the table of idle times from burst, avpkt and
- * bandwidth: the same is done here. A probability is a fraction; a % sign is ignored by tc.
- * Follows net/sched/sch_red.c of Linux 6.1 and tc/q_red.c of iproute2 6.1. Approximated: the half
- * seconds of adaptative begin with the first packet, not with the discipline. Left out: qevents.
+ * queue itself is a bfifo of `limit` bytes under class X:1, or what is grafted there; `change`
+ * makes a new, empty bfifo, as the kernel does. tc derives the weight, the probability and the
+ * table of idle times from burst, avpkt and bandwidth: the same is done here. A probability is a
+ * fraction; a % sign is ignored by tc. Follows net/sched/sch_red.c of Linux 6.1 and tc/q_red.c of
+ * iproute2 6.1. Approximated: the half seconds of adaptative begin with the first packet, not with
+ * the discipline. Left out: qevents.
  */
 #include <gradwire/alg/red.h>
 #include <gradwire/alg/tcwords.h>

@@ -3,14 +3,14 @@
  *
  * What Linux's sfq does: a flow's hash picks one of `divisor` buckets, a bucket in use has a slot.
  * Slots are served in turn; a new one goes to the end of the round with an allotment of `quantum`
- * bytes, is served while its allotment is above 0 (so it may overdraw), and gets quantum more when it
- * comes round again. When `limit` packets are exceeded, the slot with most packets loses its newest
- * (with headdrop its oldest). A slot takes at most `depth` packets, there are at most `flows` slots;
- * limit is cut to depth x flows. `perturb` seconds after seconds the hash gets a new secret and all
- * packets are hashed again. With `redflowlimit` and its companions each slot has a RED average.
- * sfq refuses `change`, as in the kernel.
- * Follows net/sched/sch_sfq.c of Linux 6.1 and tc/q_sfq.c of iproute2 6.1; McKenney, INFOCOM 1990.
- * Approximated: the seconds of perturb begin with the first packet. Left out: slots shown as classes.
+ * bytes, is served while its allotment is above 0 (so it may overdraw), and gets quantum more when
+ * it comes round again. When `limit` packets are exceeded, the slot with most packets loses its
+ * newest (with headdrop its oldest). A slot takes at most `depth` packets, there are at most
+ * `flows` slots; limit is cut to depth x flows. `perturb` seconds after seconds the hash gets a
+ * new secret and all packets are hashed again. With `redflowlimit` and its companions each slot
+ * has a RED average. sfq refuses `change`, as in the kernel. Follows net/sched/sch_sfq.c of Linux
+ * 6.1 and tc/q_sfq.c of iproute2 6.1; McKenney, INFOCOM 1990. Approximated: the seconds of perturb
+ * begin with the first packet. Left out: slots shown as classes.
  */
 #include <gradwire/alg/red.h>
 #include <gradwire/alg/tcwords.h>
@@ -598,7 +598,7 @@ static const struct gw_param sfq_params[] = {
     { "divisor", GW_P_WORDS, 0, "1024", NULL, NULL, "Values of the hash, a power of two." },
     { "flows", GW_P_WORDS, 0, "128", NULL, NULL, "Flows that may wait at the same time." },
     { "depth", GW_P_WORDS, 0, "127", NULL, NULL, "Packets that a flow may have waiting." },
-    { "headdrop", GW_P_WORDS, 0, "no", NULL, NULL, "Drops a flow's oldest packet, not its newest." },
+    { "headdrop", GW_P_WORDS, 0, "no", NULL, NULL, "Drops a flow's oldest packet, not its last." },
     { "redflowlimit", GW_P_WORDS, 0, "", NULL, NULL, "Bytes of a flow; turns on RED per flow." },
     { "min", GW_P_WORDS, 0, "", NULL, NULL, "RED: average of a flow where drops begin; max / 3." },
     { "max", GW_P_WORDS, 0, "", NULL, NULL,

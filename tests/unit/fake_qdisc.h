@@ -2,8 +2,10 @@
  * fake_qdisc.h - a discipline alone: a host that keeps its books, timers, and frames to send
  *
  * The device has no rate unless `rate_bps` is set: then a packet is asked for when the one before
- * has been sent. Frames are numbered; `fate` says when each left (GW_NEVER: lost) and whether it
- * was marked. Time runs through fake_run() and stops when nothing is left to do.
+ * has been sent. With `tb_rate` it stands below a token bucket, as below one class of htb: a packet
+ * may leave while the tokens are not below 0. Frames are numbered; `fate` says when each left
+ * (GW_NEVER: lost) and whether it was marked. Time runs through fake_run() and stops when nothing is
+ * left to do. Children (pfifo, bfifo) are made as in a tree.
  */
 #ifndef GW_TESTS_FAKE_QDISC_H
 #define GW_TESTS_FAKE_QDISC_H
@@ -41,7 +43,11 @@ struct fake {
     uint64_t frames, dropped, left, order_errors;
     uint32_t classid;                /* what classify answers                                  */
     struct gw_error err;
+    uint64_t tb_rate, tb_at_ns;      /* bytes/s; when the tokens were counted                  */
+    int64_t  tb_depth_ns, tb_tokens_ns;
 };
+
+extern const struct gw_plugin gw_qdisc_pfifo, gw_qdisc_bfifo;
 
 static inline struct fake *fake_of(struct gw_qdisc *q)
 {
@@ -86,12 +92,80 @@ static inline void fake_lost(struct fake *f, struct gw_pkt *p)
 
 static inline void fake_drop(struct gw_qdisc *q, struct gw_pkt *p, enum gw_drop_reason why)
 {
-    q->backlog_bytes -= p->sched_bytes;
-    q->backlog_pkts--;
-    q->dropped_pkts++;
     q->dropped_bytes += p->sched_bytes;
     q->drops[why]++;
+    for (struct gw_qdisc *u = q; u; u = u->up) {
+        u->backlog_bytes -= p->sched_bytes;
+        u->backlog_pkts--;
+        u->dropped_pkts++;
+    }
     fake_lost(fake_of(q), p);
+}
+
+static inline enum gw_verdict fake_child_enqueue(struct gw_qdisc *c, struct gw_pkt *p,
+                                                 uint64_t now_ps)
+{
+    uint32_t len = p->sched_bytes;
+
+    c->drop_reason = GW_DROP_QUEUE_FULL;
+    if (c->ops->enqueue(c, p, now_ps) == GW_Q_DROPPED) {
+        c->dropped_pkts++;
+        c->dropped_bytes += len;
+        c->drops[c->drop_reason]++;
+        c->up->drop_reason = c->drop_reason;
+        return GW_Q_DROPPED;
+    }
+    c->backlog_bytes += len;
+    c->backlog_pkts++;
+    return GW_Q_QUEUED;
+}
+
+static inline struct gw_pkt *fake_child_dequeue(struct gw_qdisc *c, uint64_t now_ps)
+{
+    struct gw_pkt *p = c->ops->dequeue(c, now_ps);
+
+    if (p) {
+        c->backlog_bytes -= p->sched_bytes;
+        c->backlog_pkts--;
+        c->sent_pkts++;
+        c->sent_bytes += p->sched_bytes;
+    }
+    return p;
+}
+
+static inline void fake_child_free(struct gw_qdisc *c)
+{
+    if (!c)
+        return;
+    if (c->ops->fini)
+        c->ops->fini(c);
+    free(c->priv);
+    free(c->conf);
+    free(c);
+}
+
+static inline struct gw_qdisc *fake_child_new(struct gw_qdisc *up, const char *kind,
+                                              uint32_t classid, struct gw_error *err)
+{
+    const struct gw_plugin *p = strcmp(kind, "bfifo") ? &gw_qdisc_pfifo : &gw_qdisc_bfifo;
+    const struct gw_qdisc_ops *ops = p->ops;
+    struct gw_qdisc *c = calloc(1, sizeof *c);
+
+    CU_ASSERT_FATAL(c != NULL);
+    *c = *up;
+    c->ops = ops;
+    c->kind = p->name;
+    c->rows = p->params;
+    c->row_count = p->param_count;
+    c->up = up;
+    c->parent = classid;
+    c->given = c->handle = 0;
+    c->hidden = true;
+    c->backlog_bytes = c->backlog_pkts = c->sent_bytes = c->sent_pkts = 0;
+    c->priv = calloc(1, ops->priv_bytes);
+    c->conf = calloc(1, ops->conf_bytes);
+    CU_ASSERT_FATAL(c->priv && c->conf && ops->init(c, err) == GW_OK);
+    return c;
 }
 
 static inline uint32_t fake_classify(struct gw_qdisc *q, const struct gw_pkt *p)
@@ -123,7 +197,9 @@ static inline enum gw_status fake_start(struct fake *f, const struct gw_plugin *
     f->ops = p->ops;
     f->host = (struct gw_host){ .host_bytes = sizeof f->host, .alloc = fake_alloc,
         .release = free, .qdisc_drop = fake_drop, .timer_set = fake_timer_set,
-        .timer_stop = fake_timer_stop, .classify = fake_classify };
+        .timer_stop = fake_timer_stop, .classify = fake_classify,
+        .qdisc_enqueue = fake_child_enqueue, .qdisc_dequeue = fake_child_dequeue,
+        .qdisc_new = fake_child_new, .qdisc_free = fake_child_free };
     CU_ASSERT_FATAL(f->ops->conf_bytes <= sizeof f->conf);
     f->wake_ps = GW_NEVER;
     f->q = (struct gw_qdisc){ .ops = f->ops, .host = &f->host, .kind = p->name, .net = f,
@@ -166,12 +242,35 @@ static inline void fake_frames(struct fake *f, uint64_t n)
     f->frames = n;
 }
 
+/* A token bucket of @burst_bytes in front, full. */
+static inline void fake_bucket(struct fake *f, uint64_t bytes_per_s, uint64_t burst_bytes)
+{
+    f->tb_rate = bytes_per_s;
+    f->tb_depth_ns = f->tb_tokens_ns = (int64_t)(burst_bytes * 1000000000u / bytes_per_s);
+}
+
+static inline int64_t fake_tokens(const struct fake *f)
+{
+    int64_t t = f->tb_tokens_ns + (int64_t)(f->now_ps / 1000 - f->tb_at_ns);
+
+    return t < f->tb_depth_ns ? t : f->tb_depth_ns;
+}
+
+static inline void fake_pay(struct fake *f, uint64_t bytes)
+{
+    f->tb_tokens_ns = fake_tokens(f) - (int64_t)(bytes * 1000000000u / f->tb_rate);
+    f->tb_at_ns = f->now_ps / 1000;
+    if (f->tb_tokens_ns < 0)
+        f->free_ps = (f->tb_at_ns + (uint64_t)-f->tb_tokens_ns) * 1000;
+}
+
 static inline void fake_drain(struct fake *f)
 {
     struct gw_pkt *p;
 
     f->wake_ps = GW_NEVER;
-    while (f->free_ps <= f->now_ps && (p = f->ops->dequeue(&f->q, f->now_ps))) {
+    while (f->free_ps <= f->now_ps && (!f->tb_rate || f->q.backlog_pkts) &&
+           (p = f->ops->dequeue(&f->q, f->now_ps))) {
         struct fake_fate *x = &f->fate[p->tp[0]];
 
         CU_ASSERT(x->left_ps == GW_NEVER && !x->dropped);
@@ -184,6 +283,8 @@ static inline void fake_drain(struct fake *f)
         f->q.sent_bytes += p->sched_bytes;
         if (f->rate_bps)
             f->free_ps = f->now_ps + gw_mul_div(p->len_bytes * 8ull, GW_PS_PER_S, f->rate_bps);
+        if (f->tb_rate)
+            fake_pay(f, p->sched_bytes);
     }
     if (f->free_ps > f->now_ps)
         f->wake_ps = f->free_ps;

@@ -1,10 +1,10 @@
 /*
  * alg/codel.h - CoDel, to the packet as Linux 6.1 drops
  *
- * Nichols, Jacobson, "Controlling queue delay", ACM Queue 2012, in the kernel's arithmetic: times in
- * units of 1024 ns, 32 bits wide; 1/sqrt(count) is a 16-bit number improved by one Newton step at
- * each drop, so that the first gaps differ from interval/sqrt(count) by several per cent, as the
- * kernel's do. Used by codel and fq_codel. Left out: the station of wireless drivers.
+ * Nichols, Jacobson, "Controlling queue delay", ACM Queue 2012, in the kernel's arithmetic: times
+ * in units of 1024 ns, 32 bits wide; 1/sqrt(count) is a 16-bit number improved by one Newton step
+ * at each drop, so that the first gaps differ from interval/sqrt(count) by several per cent, as
+ * the kernel's do. Used by codel and fq_codel. Left out: the station of wireless drivers.
  */
 #ifndef GRADWIRE_ALG_CODEL_H
 #define GRADWIRE_ALG_CODEL_H

@@ -133,8 +133,8 @@ static inline enum gw_status gw_red_derive(const char *kind, const struct gw_red
                        1 + min / w->avpkt);
     v = gw_red_wlog(min, w->burst, w->avpkt);
     if (v < 0)
-        return gw_fail(err, GW_SYNTAX, "%s: burst %u is too large to find a weight for the average; "
-                       "about (2 min + max) / (3 avpkt) is right", kind, w->burst);
+        return gw_fail(err, GW_SYNTAX, "%s: burst %u is too large to find a weight for the "
+                       "average; about (2 min + max) / (3 avpkt) is right", kind, w->burst);
     c->wlog = (uint8_t)v;
     v = gw_red_plog(min, max, w->probability);
     if (v < 0)
@@ -147,8 +147,8 @@ static inline enum gw_status gw_red_derive(const char *kind, const struct gw_red
     if (idle) {
         v = gw_red_idle_table(c->wlog, w->avpkt, w->rate, c->stab);
         if (v < 0)
-            return gw_fail(err, GW_SYNTAX, "%s: bandwidth is too low for avpkt %u; the speed of the "
-                           "link is right", kind, w->avpkt);
+            return gw_fail(err, GW_SYNTAX, "%s: bandwidth is too low for avpkt %u; the speed of "
+                           "the link is right", kind, w->avpkt);
         c->scell_log = (uint8_t)v;
     }
     c->limit = w->limit;
@@ -176,9 +176,9 @@ static inline enum gw_status gw_red_check(const char *kind, const struct gw_red_
     for (size_t i = 0; i < GW_RED_STAB; i++)
         bad |= c->stab[i] >= 32;
     if (bad)
-        return gw_fail(err, GW_PARAM, "%s: min %u and max %u with a weight of 1/2^%u of the average "
-                       "do not fit in 32 bits; smaller ones or a smaller burst are right", kind,
-                       c->min, c->max, c->wlog);
+        return gw_fail(err, GW_PARAM, "%s: min %u and max %u with a weight of 1/2^%u of the "
+                       "average do not fit in 32 bits; smaller ones or a smaller burst are "
+                       "right", kind, c->min, c->max, c->wlog);
     return GW_OK;
 }
 

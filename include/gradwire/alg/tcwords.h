@@ -2,8 +2,8 @@
  * alg/tcwords.h - words of a tc line into a struct, by a table
  *
  * Most disciplines take `word VALUE` pairs and plain flags in any order. One row of a table names a
- * word, how iproute2 reads its value and where it goes; the loop, the sentences and the "given" bits
- * are the same for all.
+ * word, how iproute2 reads its value and where it goes; the loop, the sentences and the "given"
+ * bits are the same for all.
  */
 #ifndef GRADWIRE_ALG_TCWORDS_H
 #define GRADWIRE_ALG_TCWORDS_H
