@@ -42,3 +42,7 @@ EXTRA_DIST   += tests/data/tc/codel_o10_us.txt tests/data/tc/fq_maxrate.csv
 EXTRA_DIST   += tests/data/tc/sfq_limit.csv
 unit_SOURCES += tests/unit/test_sch_classes.c
 unit_suites  += suite_sch_classes
+unit_SOURCES += tests/unit/test_sch_pie.c tests/unit/test_sch_cake.c
+unit_SOURCES += tests/unit/test_sch_link_trace.c tests/unit/test_channels.c
+unit_suites  += suite_sch_pie suite_sch_cake suite_sch_link_trace suite_channels
+EXTRA_DIST   += tests/data/tc/cake_8m_1flow_lost.txt

@@ -90,7 +90,8 @@ static void test_mean(void)
         { "(b)", thirty, "120 lines of 1500 bytes in 4 ms, mean rate 360 Mbit/s" },
         { "(b) with 60", sixty, "mean rate 720 Mbit/s" },
         { "(d)", FRAGMENT, "23 lines of 1500 bytes in 131 ms, mean rate 2.10687 Mbit/s" },
-        { "last line without end", "5\n10", "2 lines of 1500 bytes in 10 ms, mean rate 2.4 Mbit/s" },
+        { "last line without end", "5\n10",
+          "2 lines of 1500 bytes in 10 ms, mean rate 2.4 Mbit/s" },
     };
 
     for (size_t i = 0; i < GW_ARRAY_LEN(rows); i++) {
@@ -122,7 +123,8 @@ static void test_refused(void)
         { "fraction", "1.5\n", "", "t.trace:1: a whole number" },
         { "two numbers", "1 2\n", "", "t.trace:1: a whole number" },
         { "too large", "99999999999999999999\n", "", "t.trace:1: a whole number" },
-        { "series: times equal", "0 1\n0 2\n", "format series", "t.trace:2: the time is not after" },
+        { "series: times equal", "0 1\n0 2\n", "format series",
+          "t.trace:2: the time is not after" },
         { "series: one line", "0 1\n", "format series", "t.trace:1: a series needs two lines" },
         { "series: nothing", "0 0\n1 0\n2 5\n", "format series", "t.trace:3: no rate is above 0" },
         { "series: negative", "0 -1\n1 1\n", "format series", "t.trace:1: a time from 0" },
@@ -137,7 +139,8 @@ static void test_refused(void)
     for (size_t i = 0; i < GW_ARRAY_LEN(rows); i++) {
         struct fake f;
 
-        CHECK_ROW(start(&f, rows[i].text, rows[i].words) != GW_OK && strstr(f.err.text, rows[i].want),
+        CHECK_ROW(start(&f, rows[i].text, rows[i].words) != GW_OK &&
+                  strstr(f.err.text, rows[i].want),
                   "%s: %s", rows[i].name, f.err.text);
         fake_end(&f);
     }
@@ -241,7 +244,8 @@ static void test_series(void)
 {
     static const char *const texts[] = {
         "0\t8\n1\t0\n2\t16\n4\t99\n", "100.0 8\n101.0 0\n102.0 16\n104.0 1\n",
-        "time_s,rate_kbps\n7,8000\n8,0\n9,16000\n11,5\n", "time_s,rate_bps\n0,8e6\n1,0\n2,16e6\n4,0\n",
+        "time_s,rate_kbps\n7,8000\n8,0\n9,16000\n11,5\n",
+        "time_s,rate_bps\n0,8e6\n1,0\n2,16e6\n4,0\n",
     };
 
     for (size_t i = 0; i < GW_ARRAY_LEN(texts); i++) {
@@ -254,11 +258,13 @@ static void test_series(void)
         fake_run(&f, g);
         for (uint64_t k = 1; k <= 6000; k++) {
             uint64_t ms = k <= 1000 ? k : k <= 5000 ? 0 : 4000 + k - 5000;
-            uint64_t want = ms ? ms * GW_PS_PER_MS : 2 * GW_PS_PER_S + (k - 1000) * GW_PS_PER_MS / 2;
+            uint64_t want = ms ? ms * GW_PS_PER_MS :
+                            2 * GW_PS_PER_S + (k - 1000) * GW_PS_PER_MS / 2;
 
             wrong += f.fate[k - 1].left_ps != want;
         }
-        CHECK_ROW(!wrong, "text %zu: %llu frames left at other times", i, (unsigned long long)wrong);
+        CHECK_ROW(!wrong, "text %zu: %llu frames left at other times", i,
+                  (unsigned long long)wrong);
         fake_end(&f);
     }
 }
