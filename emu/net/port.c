@@ -284,22 +284,38 @@ static void pull(struct net *n, struct net_port *o, uint64_t now_ps)
         o->busy_ps += tx;
         o->free_ps = now_ps + tx;
         leave(n, o, p, o->free_ps);
-        if (tx) {
+        if (tx) {                                   /* nobody waits: no event marks the end    */
             o->busy = true;
-            gw_engine_timer_set(n->engine, &o->timer, o->free_ps);
+            if (o->tree->root->backlog_pkts)
+                gw_engine_timer_set(n->engine, &o->timer, o->free_ps);
         }
     }
     if (o->is_nic && o->room_head)
         net_port_room(o, now_ps);
 }
 
-/* Something changed inside the tree: it may have a packet ready. */
+/* A packet may be ready: sends it, or sees to it that the end of serialisation will. */
+static inline void wake(struct net *n, struct net_port *o, uint64_t now_ps)
+{
+    if (o->busy && !o->timer.armed) {
+        if (now_ps < o->free_ps) {
+            if (o->tree->root->backlog_pkts)
+                gw_engine_timer_set(n->engine, &o->timer, o->free_ps);
+            return;
+        }
+        o->busy = false;
+    }
+    if (!o->busy)
+        pull(n, o, now_ps);
+}
+
+/* Something changed inside the tree. */
 void net_port_kick(void *port, uint64_t now_ps)
 {
     struct net_port *o = port;
 
-    if (o->tree->root && !o->busy)
-        pull(o->net, o, now_ps);
+    if (o->tree->root)
+        wake(o->net, o, now_ps);
 }
 
 static void port_timer(void *owner, uint64_t now_ps)
@@ -307,8 +323,8 @@ static void port_timer(void *owner, uint64_t now_ps)
     struct net_port *o = owner;
 
     if (o->mode == PORT_QUEUED) {
-        o->busy = false;
-        pull(o->net, o, now_ps);
+        if (o->tree->root)                          /* it may have been set for an earlier time */
+            wake(o->net, o, now_ps);
     } else {
         net_port_room(o, now_ps);
     }
@@ -326,8 +342,7 @@ static void send_queued(struct net *n, struct net_port *o, struct gw_pkt *p, uin
         net_drop(n, o, p, root->drop_reason);
     else
         note_queue(o, root->backlog_bytes, root->backlog_pkts);
-    if (!o->busy)
-        pull(n, o, now_ps);
+    wake(n, o, now_ps);
 }
 
 void net_port_send(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t now_ps)
