@@ -8,3 +8,4 @@ fuzz_targets  += fuzz_topo_file
 fuzz_targets  += fuzz_doc fuzz_param
 fuzz_targets  += fuzz_layers
 fuzz_targets  += fuzz_expect
+fuzz_targets  += fuzz_tc
