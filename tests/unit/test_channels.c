@@ -526,8 +526,8 @@ static void test_trace(void)
         CU_ASSERT_STRING_EQUAL(csv_dir, "some/where/");
         lost = pass(&f, 100, rows[i].at_ms * GW_PS_PER_MS, &extra) == GW_FATE_LOSS;
         CHECK_ROW(lost == rows[i].lost && extra == rows[i].extra_us * GW_PS_PER_US, "%s at %llu "
-                  "ms: lost %d, extra %.3f ms", rows[i].yaml, (unsigned long long)rows[i].at_ms, lost,
-                  (double)extra / 1e9);
+                  "ms: lost %d, extra %.3f ms", rows[i].yaml, (unsigned long long)rows[i].at_ms,
+                  lost, (double)extra / 1e9);
         CU_ASSERT(f.ops->mean_loss(&f.c, 9) == (strstr(rows[i].yaml, "no") ? 0 : 0.2));
         end(&f);
     }
