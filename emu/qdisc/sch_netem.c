@@ -1087,7 +1087,7 @@ static void netem_fini(struct gw_qdisc *q)
 {
     struct netem *n = q->priv;
 
-    gw_delayline_fini(&n->line, q->host->release);
+    gw_delayline_fini(&n->line);
     if (n->dist.value)
         q->host->release(n->dist.value);
     if (n->slot_dist.value)
@@ -1104,7 +1104,7 @@ static enum gw_status netem_init(struct gw_qdisc *q, struct gw_error *err)
     if (!(q->given & NETEM_WORDS))                 /* made without a line                      */
         c->limit = 1000;
     n->cl.id = q->handle | 1;
-    gw_delayline_init(&n->line, 0, q->host->resize);
+    gw_delayline_init(&n->line, 0, q->host->resize, q->host->release);
     if (netem_check_tree(q, c->duplicate, err) != GW_OK ||
         netem_take_tables(q, c, q->given, err) != GW_OK)
         return err->code;

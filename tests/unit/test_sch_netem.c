@@ -483,7 +483,7 @@ static void test_line(void)
         bool any = false;
 
         gw_rng_open(&rng, r, "line");
-        gw_delayline_init(&line, rows[r].span, realloc);
+        gw_delayline_init(&line, rows[r].span, realloc, free);
         for (uint32_t i = 0; i < ROUNDS; i++) {
             uint32_t filling = i / 2000 % 2 ? 35 : 65;
 
@@ -513,7 +513,7 @@ static void test_line(void)
                 gw_delayline_respan(&line, rows[r].span / 3);
         }
         CHECK_ROW(!wrong, "row %zu: %u times another than the first", r, wrong);
-        gw_delayline_fini(&line, free);
+        gw_delayline_fini(&line);
     }
 }
 

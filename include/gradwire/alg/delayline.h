@@ -6,55 +6,79 @@
  * first when both heads are due at the same time. Without jitter only the list is used.
  *
  * The list is a ring of 16-byte slots. The sorted store is a calendar: buckets of a power of two of
- * nanoseconds that together cover the span of delays, and a small heap of what is due before the
- * first bucket; so a packet costs a few memory accesses, however many wait. An entry beyond the
- * last bucket makes the buckets wider. Arrays double when full and are never given back before
- * fini, so the packet path allocates only when more wait than ever before.
+ * nanoseconds that together cover the span of delays, each a chain of 512-byte chunks in order of
+ * arrival, about 32 entries; and a small heap of what is due before the first bucket, into which
+ * the buckets are emptied one by one. So an entry is written once, read once in a row with its
+ * neighbours, and sorted within the cache, however many wait; packets are fetched ahead when their
+ * bucket is emptied. An entry beyond the last bucket makes the buckets wider. Arrays double when
+ * full and are never given back before fini, so the packet path allocates only when more wait than
+ * ever before.
  */
 #ifndef GRADWIRE_ALG_DELAYLINE_H
 #define GRADWIRE_ALG_DELAYLINE_H
 
 #include <gradwire/packet.h>
 
-#define GW_LINE_NIL   UINT32_MAX
-#define GW_LINE_AHEAD 32u            /* buckets that are fetched ahead; fewer than the fewest  */
+#define GW_LINE_NIL    UINT32_MAX
+#define GW_LINE_CHUNK  31u           /* entries of a chunk                                     */
+#define GW_LINE_BUCKET 32u           /* entries that a bucket should have                      */
 
 struct gw_line_slot {
     int64_t        at_ns;
     struct gw_pkt *pkt;
 };
 
-struct gw_line_node {
+struct gw_line_chunk {
+    uint32_t next;                   /* the older, full chunk of a bucket; or the free list    */
+    uint32_t count;                  /* written when the bucket is emptied                     */
+    uint64_t spare;
+    struct gw_line_slot slot[GW_LINE_CHUNK];
+};
+
+struct gw_line_bucket {
+    uint32_t chunk;                  /* the newest, GW_LINE_NIL: empty                         */
+    uint32_t count;                  /* entries of the newest; not in it, to keep it untouched */
+};
+
+_Static_assert(sizeof(struct gw_line_chunk) == 512, "a chunk is eight cache lines");
+
+struct gw_line_key {
     int64_t        at_ns;
     struct gw_pkt *pkt;
     uint32_t       seq;              /* arrival, for equal times                               */
-    uint32_t       next;             /* in its bucket or the free list                         */
 };
 
-struct gw_line_key {
-    int64_t  at_ns;
-    uint32_t seq, node;
+/* The store. near_cap is room for all entries of the store, so that emptying a bucket never fails. */
+struct gw_line_store {
+    struct gw_line_chunk *chunk;
+    uint32_t chunk_cap, chunk_free;
+    struct gw_line_key *near;        /* heap of those due before near_end_ns                   */
+    uint32_t near_cap, near_count;
+    struct gw_line_bucket *bucket;
+    uint64_t *used;                  /* bit per bucket                                         */
+    uint32_t bucket_cap, cur;        /* cur: the bucket that begins at near_end_ns             */
+    uint32_t far_count, seq;         /* far: in buckets                                        */
+    uint32_t shift;                  /* a bucket is 1 << shift ns wide                         */
+    int64_t  near_end_ns;
 };
 
 struct gw_delayline {
     void *(*resize)(void *p, size_t bytes);
+    void  (*release)(void *p);
     struct gw_line_slot *slot;       /* the list: a ring of slot_cap, a power of two           */
     uint32_t slot_cap, slot_head, slot_count;
-    struct gw_line_node *node;       /* the store's entries                                    */
-    struct gw_line_key  *near;       /* heap of those due before near_end_ns                   */
-    uint32_t *bucket;                /* first node of each                                     */
-    uint64_t *used;                  /* bit per bucket                                         */
-    uint32_t node_cap, node_free, seq;
-    uint32_t near_count, far_count;  /* far: in buckets                                        */
-    uint32_t bucket_cap, cur;        /* cur: the bucket that begins at near_end_ns             */
-    uint32_t fetched;                /* buckets before this one are being fetched              */
-    uint32_t shift, base_shift;      /* a bucket is 1 << shift ns wide                         */
-    int64_t  near_end_ns, span_ns;
+    struct gw_line_store store;
+    int64_t  span_ns;
 };
+
+static inline uint32_t gw_line_stored(const struct gw_line_store *s)
+{
+    return s->near_count + s->far_count;
+}
 
 static inline uint32_t gw_delayline_count(const struct gw_delayline *d)
 {
-    return d->slot_count + d->near_count + d->far_count;
+    return d->slot_count + gw_line_stored(&d->store);
 }
 
 static inline bool gw_line_before(const struct gw_line_key *a, const struct gw_line_key *b)
@@ -62,215 +86,246 @@ static inline bool gw_line_before(const struct gw_line_key *a, const struct gw_l
     return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : (int32_t)(a->seq - b->seq) < 0;
 }
 
-static inline void gw_line_near_push(struct gw_delayline *d, uint32_t n)
+static inline void gw_line_near_push(struct gw_line_store *s, struct gw_line_key key)
 {
-    struct gw_line_key key = { d->node[n].at_ns, d->node[n].seq, n };
-    uint32_t i = d->near_count++;
+    uint32_t i = s->near_count++;
 
-    while (i && gw_line_before(&key, &d->near[(i - 1) / 2])) {
-        d->near[i] = d->near[(i - 1) / 2];
+    while (i && gw_line_before(&key, &s->near[(i - 1) / 2])) {
+        s->near[i] = s->near[(i - 1) / 2];
         i = (i - 1) / 2;
     }
-    d->near[i] = key;
+    s->near[i] = key;
 }
 
-static inline uint32_t gw_line_near_pop(struct gw_delayline *d)
+static inline struct gw_line_key gw_line_near_pop(struct gw_line_store *s)
 {
-    uint32_t top = d->near[0].node, i = 0, k;
-    struct gw_line_key key = d->near[--d->near_count];
+    struct gw_line_key top = s->near[0], key = s->near[--s->near_count];
+    uint32_t i = 0, k;
 
-    while ((k = 2 * i + 1) < d->near_count) {
-        if (k + 1 < d->near_count && gw_line_before(&d->near[k + 1], &d->near[k]))
+    while ((k = 2 * i + 1) < s->near_count) {
+        if (k + 1 < s->near_count && gw_line_before(&s->near[k + 1], &s->near[k]))
             k++;
-        if (!gw_line_before(&d->near[k], &key))
+        if (!gw_line_before(&s->near[k], &key))
             break;
-        d->near[i] = d->near[k];
+        s->near[i] = s->near[k];
         i = k;
     }
-    d->near[i] = key;
+    s->near[i] = key;
     return top;
 }
 
-/* True if the node found its place; false: the buckets are too narrow. */
-static inline bool gw_line_place(struct gw_delayline *d, uint32_t n)
+/* Appends to bucket @b; a free chunk must be there. */
+static inline void gw_line_put(struct gw_line_store *s, uint32_t b, int64_t at_ns,
+                               struct gw_pkt *p)
 {
-    int64_t at = d->node[n].at_ns;
-    uint64_t k;
-    uint32_t b;
+    struct gw_line_bucket *k = &s->bucket[b];
 
-    if (at < d->near_end_ns) {
-        gw_line_near_push(d, n);
+    if (k->chunk == GW_LINE_NIL || k->count == GW_LINE_CHUNK) {
+        uint32_t c = s->chunk_free;
+
+        s->chunk_free = s->chunk[c].next;
+        s->chunk[c].next = k->chunk;
+        *k = (struct gw_line_bucket){ c, 0 };
+        s->used[b / 64] |= UINT64_C(1) << b % 64;
+    }
+    s->chunk[k->chunk].slot[k->count++] = (struct gw_line_slot){ at_ns, p };
+    s->far_count++;
+}
+
+/* False: the buckets do not reach to @at_ns. */
+static inline bool gw_line_place(struct gw_line_store *s, int64_t at_ns, struct gw_pkt *p)
+{
+    uint64_t k;
+
+    if (at_ns < s->near_end_ns) {
+        gw_line_near_push(s, (struct gw_line_key){ at_ns, p, s->seq++ });
         return true;
     }
-    k = ((uint64_t)at - (uint64_t)d->near_end_ns) >> d->shift;
-    if (k >= d->bucket_cap)
+    k = ((uint64_t)at_ns - (uint64_t)s->near_end_ns) >> s->shift;
+    if (k >= s->bucket_cap)
         return false;
-    b = (d->cur + (uint32_t)k) & (d->bucket_cap - 1);
-    d->node[n].next = d->bucket[b];
-    d->bucket[b] = n;
-    d->used[b / 64] |= UINT64_C(1) << b % 64;
-    d->far_count++;
+    gw_line_put(s, (s->cur + (uint32_t)k) & (s->bucket_cap - 1), at_ns, p);
     return true;
 }
 
-/* Empties bucket @b into the list that begins with @list. */
-static inline uint32_t gw_line_unbucket(struct gw_delayline *d, uint32_t b, uint32_t list)
+/* Takes the chunks of bucket @b out, oldest first; returns the first. */
+static inline uint32_t gw_line_unchain(struct gw_line_store *s, uint32_t b)
 {
-    while (d->bucket[b] != GW_LINE_NIL) {
-        uint32_t n = d->bucket[b];
+    uint32_t c = s->bucket[b].chunk, count = s->bucket[b].count, older, newer = GW_LINE_NIL;
 
-        d->bucket[b] = d->node[n].next;
-        d->node[n].next = list;
-        list = n;
-        d->far_count--;
+    s->bucket[b].chunk = GW_LINE_NIL;
+    s->used[b / 64] &= ~(UINT64_C(1) << b % 64);
+    for (; c != GW_LINE_NIL; c = older) {
+        older = s->chunk[c].next;
+        s->chunk[c].next = newer;
+        s->chunk[c].count = count;
+        s->far_count -= count;
+        count = GW_LINE_CHUNK;
+        newer = c;
     }
-    d->used[b / 64] &= ~(UINT64_C(1) << b % 64);
-    return list;
-}
-
-/* Takes all entries out of the store, as one list. */
-static inline uint32_t gw_line_unplace(struct gw_delayline *d)
-{
-    uint32_t list = GW_LINE_NIL;
-
-    for (uint32_t b = 0; d->far_count; b++)
-        list = gw_line_unbucket(d, b, list);
-    while (d->near_count) {
-        uint32_t n = d->near[--d->near_count].node;
-
-        d->node[n].next = list;
-        list = n;
-    }
-    return list;
-}
-
-/* Places @list anew; buckets as wide as they must be. */
-static inline void gw_line_replace(struct gw_delayline *d, uint32_t list)
-{
-    int64_t first = INT64_MAX, last = INT64_MIN;
-
-    for (uint32_t n = list; n != GW_LINE_NIL; n = d->node[n].next) {
-        first = d->node[n].at_ns < first ? d->node[n].at_ns : first;
-        last = d->node[n].at_ns > last ? d->node[n].at_ns : last;
-    }
-    d->cur = 0;
-    d->near_end_ns = first;
-    d->shift = d->base_shift;
-    while (list != GW_LINE_NIL && ((uint64_t)last - (uint64_t)first) >> d->shift >= d->bucket_cap)
-        d->shift++;
-    while (list != GW_LINE_NIL) {
-        uint32_t n = list;
-
-        list = d->node[n].next;
-        gw_line_place(d, n);
-    }
-}
-
-static inline void gw_line_set_shift(struct gw_delayline *d)
-{
-    d->base_shift = 0;
-    while ((uint64_t)d->span_ns >> d->base_shift >= d->bucket_cap)
-        d->base_shift++;
-}
-
-/* Doubles the store. False: out of memory, nothing changed that matters. */
-static inline bool gw_line_grow(struct gw_delayline *d)
-{
-    uint32_t cap = d->node_cap ? 2 * d->node_cap : 256, buckets = cap, list;
-    void *p;
-
-    if (cap < d->node_cap || !(p = d->resize(d->node, cap * sizeof *d->node)))
-        return false;
-    d->node = p;
-    if (!(p = d->resize(d->near, cap * sizeof *d->near)))
-        return false;
-    d->near = p;
-    if (!(p = d->resize(d->bucket, buckets * sizeof *d->bucket)))
-        return false;
-    d->bucket = p;
-    if (!(p = d->resize(d->used, buckets / 8)))
-        return false;
-    d->used = p;
-    list = gw_line_unplace(d);
-    for (uint32_t n = cap; n-- > d->node_cap; d->node_free = n)
-        d->node[n].next = d->node_free;
-    for (uint32_t b = 0; b < buckets; b++)
-        d->bucket[b] = GW_LINE_NIL;
-    memset(d->used, 0, buckets / 8);
-    d->node_cap = cap;
-    d->bucket_cap = buckets;
-    gw_line_set_shift(d);
-    gw_line_replace(d, list);
-    return true;
-}
-
-static inline bool gw_line_store(struct gw_delayline *d, int64_t at_ns, struct gw_pkt *p)
-{
-    uint32_t n;
-
-    if (d->node_free == GW_LINE_NIL && !gw_line_grow(d))
-        return false;
-    n = d->node_free;
-    d->node_free = d->node[n].next;
-    if (d->node_free != GW_LINE_NIL)
-        __builtin_prefetch(&d->node[d->node_free], 1);
-    d->node[n] = (struct gw_line_node){ at_ns, p, d->seq++, GW_LINE_NIL };
-    if (!d->near_count && !d->far_count) {
-        gw_line_replace(d, n);
-    } else if (!gw_line_place(d, n)) {
-        uint32_t list = gw_line_unplace(d);
-
-        d->node[n].next = list;
-        gw_line_replace(d, n);
-    }
-    return true;
-}
-
-/*
- * Memory is what a line of a million costs: asks early for what the buckets behind @b hold, first the
- * nodes, then, half as far ahead, their packets.
- */
-static inline void gw_line_fetch(struct gw_delayline *d, uint32_t b)
-{
-    const uint32_t mask = d->bucket_cap - 1;
-
-    if (((d->fetched - b) & mask) > GW_LINE_AHEAD)
-        d->fetched = (b + 1) & mask;
-    for (; ((d->fetched - b) & mask) < GW_LINE_AHEAD; d->fetched = (d->fetched + 1) & mask) {
-        uint32_t far = d->bucket[d->fetched];
-        uint32_t near = d->bucket[(d->fetched - GW_LINE_AHEAD / 2) & mask];
-
-        if (far != GW_LINE_NIL)
-            __builtin_prefetch(&d->node[far]);
-        if (near != GW_LINE_NIL)
-            __builtin_prefetch(d->node[near].pkt);
-    }
+    return newer;
 }
 
 /* Brings the next bucket into the heap when the heap is empty. */
-static inline void gw_line_advance(struct gw_delayline *d)
+static inline void gw_line_advance(struct gw_line_store *s)
 {
-    uint32_t b = d->cur, list;
+    const uint32_t mask = s->bucket_cap - 1;
+    uint32_t b = s->cur, c;
     uint64_t word;
 
-    if (d->near_count || !d->far_count)
+    if (s->near_count || !s->far_count)
         return;
-    word = d->used[b / 64] >> b % 64 << b % 64;
+    word = s->used[b / 64] >> b % 64 << b % 64;
     while (!word) {
-        b = (b / 64 * 64 + 64) & (d->bucket_cap - 1);
-        word = d->used[b / 64];
+        b = (b / 64 * 64 + 64) & mask;
+        word = s->used[b / 64];
     }
     b = b / 64 * 64 + (uint32_t)__builtin_ctzll(word);
-    gw_line_fetch(d, b);
-    d->near_end_ns += (int64_t)((uint64_t)(((b - d->cur) & (d->bucket_cap - 1)) + 1) << d->shift);
-    d->cur = (b + 1) & (d->bucket_cap - 1);
-    list = gw_line_unbucket(d, b, GW_LINE_NIL);
-    while (list != GW_LINE_NIL) {
-        uint32_t n = list;
+    s->near_end_ns += (int64_t)((uint64_t)(((b - s->cur) & mask) + 1) << s->shift);
+    s->cur = (b + 1) & mask;
+    if (s->bucket[s->cur].chunk != GW_LINE_NIL)
+        __builtin_prefetch(&s->chunk[s->bucket[s->cur].chunk]);
+    for (c = gw_line_unchain(s, b); c != GW_LINE_NIL;) {
+        struct gw_line_chunk *k = &s->chunk[c];
+        uint32_t next = k->next;
 
-        list = d->node[n].next;
-        gw_line_near_push(d, n);
+        for (uint32_t i = 0; i < k->count; i++) {
+            __builtin_prefetch(k->slot[i].pkt);
+            gw_line_near_push(s, (struct gw_line_key){ k->slot[i].at_ns, k->slot[i].pkt,
+                                                       s->seq++ });
+        }
+        k->next = s->chunk_free;
+        s->chunk_free = c;
+        c = next;
     }
+}
+
+static inline void gw_line_range(int64_t at_ns, int64_t *first, int64_t *last)
+{
+    *first = at_ns < *first ? at_ns : *first;
+    *last = at_ns > *last ? at_ns : *last;
+}
+
+/* Puts all that @from holds, and no more, into the empty store @to. */
+static inline void gw_line_move(struct gw_line_store *to, struct gw_line_store *from)
+{
+    while (from->near_count) {
+        struct gw_line_key key = gw_line_near_pop(from);
+
+        gw_line_place(to, key.at_ns, key.pkt);
+    }
+    for (uint32_t b = 0; b < from->bucket_cap; b++)
+        for (uint32_t c = gw_line_unchain(from, b); c != GW_LINE_NIL; c = from->chunk[c].next)
+            for (uint32_t i = 0; i < from->chunk[c].count; i++)
+                gw_line_place(to, from->chunk[c].slot[i].at_ns, from->chunk[c].slot[i].pkt);
+}
+
+static inline void gw_line_chain_free(struct gw_line_store *s, uint32_t from)
+{
+    for (uint32_t c = s->chunk_cap; c-- > from; s->chunk_free = c)
+        s->chunk[c].next = s->chunk_free;
+}
+
+static inline void gw_line_store_fini(struct gw_line_store *s, void (*release)(void *p))
+{
+    if (s->chunk)
+        release(s->chunk);
+    if (s->near)
+        release(s->near);
+    if (s->bucket)
+        release(s->bucket);
+    if (s->used)
+        release(s->used);
+}
+
+/* An empty store for @count entries from @first on, buckets that reach @last and the usual span. */
+static inline bool gw_line_store_init(const struct gw_delayline *d, struct gw_line_store *s,
+                                      uint32_t count, int64_t first, int64_t last)
+{
+    uint64_t reach = (uint64_t)last - (uint64_t)first;
+
+    memset(s, 0, sizeof *s);
+    s->bucket_cap = 64;
+    while (s->bucket_cap < count / GW_LINE_BUCKET)
+        s->bucket_cap *= 2;
+    s->near_cap = count < 64 ? 64 : count;
+    s->chunk_cap = count / GW_LINE_CHUNK + s->bucket_cap + 1;
+    s->chunk = d->resize(NULL, s->chunk_cap * sizeof *s->chunk);
+    s->near = d->resize(NULL, s->near_cap * sizeof *s->near);
+    s->bucket = d->resize(NULL, s->bucket_cap * sizeof *s->bucket);
+    s->used = d->resize(NULL, s->bucket_cap / 8);
+    if (!s->chunk || !s->near || !s->bucket || !s->used) {
+        gw_line_store_fini(s, d->release);
+        return false;
+    }
+    s->chunk_free = GW_LINE_NIL;
+    gw_line_chain_free(s, 0);
+    for (uint32_t b = 0; b < s->bucket_cap; b++)
+        s->bucket[b] = (struct gw_line_bucket){ GW_LINE_NIL, 0 };
+    memset(s->used, 0, s->bucket_cap / 8);
+    s->near_end_ns = first;
+    reach = reach > (uint64_t)d->span_ns ? reach : (uint64_t)d->span_ns;
+    while (reach >> s->shift >= s->bucket_cap)
+        s->shift++;
+    return true;
+}
+
+/* A new store with room for @count entries that also reaches @at_ns. False: all is as it was. */
+static inline bool gw_line_rebuild(struct gw_delayline *d, uint32_t count, int64_t at_ns)
+{
+    struct gw_line_store *s = &d->store, to;
+    int64_t first = at_ns, last = at_ns;
+
+    for (uint32_t i = 0; i < s->near_count; i++)
+        gw_line_range(s->near[i].at_ns, &first, &last);
+    for (uint32_t b = 0; b < s->bucket_cap; b++) {
+        uint32_t held = s->bucket[b].count;
+
+        for (uint32_t c = s->bucket[b].chunk; c != GW_LINE_NIL; c = s->chunk[c].next) {
+            for (uint32_t i = 0; i < held; i++)
+                gw_line_range(s->chunk[c].slot[i].at_ns, &first, &last);
+            held = GW_LINE_CHUNK;
+        }
+    }
+    if (!gw_line_store_init(d, &to, count, first, last))
+        return false;
+    gw_line_move(&to, s);
+    gw_line_store_fini(s, d->release);
+    *s = to;
+    return true;
+}
+
+/* Room for one more entry, wherever it goes. */
+static inline bool gw_line_make_room(struct gw_delayline *d, int64_t at_ns)
+{
+    struct gw_line_store *s = &d->store;
+    uint32_t cap = s->chunk_cap;
+    void *p;
+
+    if (gw_line_stored(s) == s->near_cap)
+        return s->near_cap <= UINT32_MAX / 2 &&
+               gw_line_rebuild(d, s->near_cap ? 2 * s->near_cap : 256, at_ns);
+    if (s->chunk_free != GW_LINE_NIL)
+        return true;
+    p = d->resize(s->chunk, 2 * (size_t)cap * sizeof *s->chunk);
+    if (!p)
+        return false;
+    s->chunk = p;
+    s->chunk_cap = 2 * cap;
+    gw_line_chain_free(s, cap);
+    return true;
+}
+
+static inline bool gw_line_add(struct gw_delayline *d, int64_t at_ns, struct gw_pkt *p)
+{
+    struct gw_line_store *s = &d->store;
+
+    if (!gw_line_make_room(d, at_ns))
+        return false;
+    if (!gw_line_stored(s))
+        s->near_end_ns = at_ns;
+    return gw_line_place(s, at_ns, p) ||
+           (gw_line_rebuild(d, s->near_cap, at_ns) && gw_line_place(s, at_ns, p));
 }
 
 static inline bool gw_line_slots_grow(struct gw_delayline *d)
@@ -289,11 +344,12 @@ static inline bool gw_line_slots_grow(struct gw_delayline *d)
 
 /* @span_ns: the longest delay that is usual; @resize as realloc. Allocates nothing. */
 static inline void gw_delayline_init(struct gw_delayline *d, int64_t span_ns,
-                                     void *(*resize)(void *p, size_t bytes))
+                                     void *(*resize)(void *p, size_t bytes),
+                                     void (*release)(void *p))
 {
     memset(d, 0, sizeof *d);
     d->resize = resize;
-    d->node_free = GW_LINE_NIL;
+    d->release = release;
     d->span_ns = span_ns;
 }
 
@@ -303,38 +359,26 @@ static inline bool gw_delayline_reserve(struct gw_delayline *d, uint32_t slots, 
     while (d->slot_cap < slots)
         if (!gw_line_slots_grow(d))
             return false;
-    while (d->node_cap < late)
-        if (!gw_line_grow(d))
-            return false;
-    return true;
+    return late <= d->store.near_cap || gw_line_rebuild(d, late, 0);
 }
 
-/* The usual delays have changed; what waits stays. */
+/* The usual delays have changed; what waits stays. Out of memory: the old buckets do. */
 static inline void gw_delayline_respan(struct gw_delayline *d, int64_t span_ns)
 {
-    d->span_ns = span_ns;
-    if (d->node_cap) {
-        uint32_t list = gw_line_unplace(d);
+    bool other = d->span_ns != span_ns;
 
-        gw_line_set_shift(d);
-        gw_line_replace(d, list);
-    }
+    d->span_ns = span_ns;
+    if (other && d->store.bucket_cap)
+        gw_line_rebuild(d, d->store.near_cap, d->store.near_end_ns);
 }
 
-static inline void gw_delayline_fini(struct gw_delayline *d, void (*release)(void *p))
+static inline void gw_delayline_fini(struct gw_delayline *d)
 {
     if (d->slot)
-        release(d->slot);
-    if (d->node)
-        release(d->node);
-    if (d->near)
-        release(d->near);
-    if (d->bucket)
-        release(d->bucket);
-    if (d->used)
-        release(d->used);
-    memset(d, 0, sizeof *d);
-    d->node_free = GW_LINE_NIL;
+        d->release(d->slot);
+    if (d->store.bucket_cap)
+        gw_line_store_fini(&d->store, d->release);
+    gw_delayline_init(d, 0, d->resize, d->release);
 }
 
 /* The latest time that the list's end is due; false: the list is empty, and then so is the store. */
@@ -351,7 +395,7 @@ static inline bool gw_delayline_add(struct gw_delayline *d, int64_t at_ns, struc
     int64_t last;
 
     if (gw_delayline_last(d, &last) && at_ns < last)
-        return gw_line_store(d, at_ns, p);
+        return gw_line_add(d, at_ns, p);
     if (d->slot_count == d->slot_cap && !gw_line_slots_grow(d))
         return false;
     d->slot[(d->slot_head + d->slot_count++) & (d->slot_cap - 1)] =
@@ -359,15 +403,16 @@ static inline bool gw_delayline_add(struct gw_delayline *d, int64_t at_ns, struc
     return true;
 }
 
-/* Whether the store holds the first of all; @at_ns: when that is due. INT64_MAX: there is
- * none. */
+/* Whether the store holds the first of all; @at_ns: when that is due, INT64_MAX: there is none. */
 static inline bool gw_line_store_first(struct gw_delayline *d, int64_t *at_ns)
 {
-    gw_line_advance(d);
+    struct gw_line_store *s = &d->store;
+
+    gw_line_advance(s);
     *at_ns = d->slot_count ? d->slot[d->slot_head].at_ns : INT64_MAX;
-    if (!d->near_count || (d->slot_count && d->near[0].at_ns >= *at_ns))
+    if (!s->near_count || (d->slot_count && s->near[0].at_ns >= *at_ns))
         return false;
-    *at_ns = d->near[0].at_ns;
+    *at_ns = s->near[0].at_ns;
     return true;
 }
 
@@ -383,20 +428,14 @@ static inline struct gw_pkt *gw_delayline_take(struct gw_delayline *d)
 {
     struct gw_pkt *p;
     int64_t at_ns;
-    uint32_t n;
 
     if (!gw_delayline_count(d))
         return NULL;
-    if (!gw_line_store_first(d, &at_ns)) {
-        p = d->slot[d->slot_head].pkt;
-        d->slot_head = (d->slot_head + 1) & (d->slot_cap - 1);
-        d->slot_count--;
-        return p;
-    }
-    n = gw_line_near_pop(d);
-    p = d->node[n].pkt;
-    d->node[n].next = d->node_free;
-    d->node_free = n;
+    if (gw_line_store_first(d, &at_ns))
+        return gw_line_near_pop(&d->store).pkt;
+    p = d->slot[d->slot_head].pkt;
+    d->slot_head = (d->slot_head + 1) & (d->slot_cap - 1);
+    d->slot_count--;
     return p;
 }
 
