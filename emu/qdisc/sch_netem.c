@@ -6,8 +6,8 @@
  * and advise() says so with the effective figure. Per packet the draws are: duplicate, loss,
  * corrupt, reorder, delay; a packet then waits in a line ordered by its time to send
  * (alg/delayline.h), which it leaves at once, or into the child under class X:1 if one was hung
- * there. Arithmetic is the kernel's: whole nanoseconds, 32-bit random numbers, delay and jitter from
- * clock ticks of 64 ns. A copy made by `duplicate` goes into the root of the tree and draws by
+ * there. Arithmetic is the kernel's: whole nanoseconds, 32-bit random numbers, delay and jitter
+ * from clock ticks of 64 ns. A copy made by `duplicate` goes into the root of the tree and draws by
  * itself, without being duplicated once more. A frame that `ecn` marks instead of losing it counts
  * in drops, too, as in the kernel.
  *
@@ -499,8 +499,8 @@ static enum gw_status netem_read_slot_table(struct netem_words *w)
         !netem_next(w) || netem_slot_time(w, "slot jitter", &s->dist_jitter_ns) != GW_OK)
         return w->err->code;
     if (s->dist_jitter_ns <= 0)
-        return gw_fail(w->err, GW_SYNTAX, "Non-positive jitter: \"%s\"; a slot's distribution needs "
-                       "one above 0", netem_word(w));
+        return gw_fail(w->err, GW_SYNTAX, "Non-positive jitter: \"%s\"; a slot's distribution "
+                       "needs one above 0", netem_word(w));
     return GW_OK;
 }
 
@@ -598,8 +598,8 @@ static enum gw_status netem_check_line(struct netem_words *w)
         return gw_fail(w->err, GW_SYNTAX, "ecn requested without loss model: put `loss ...` beside "
                        "ecn");
     if (*w->given & NETEM_DIST && (!w->latency_ticks || !w->jitter_ticks))
-        return gw_fail(w->err, GW_SYNTAX, "distribution specified but no latency and jitter values: "
-                       "put `delay TIME JITTER` beside distribution");
+        return gw_fail(w->err, GW_SYNTAX, "distribution specified but no latency and jitter "
+                       "values: put `delay TIME JITTER` beside distribution");
     return GW_OK;
 }
 
@@ -1430,8 +1430,8 @@ static void netem_advise_state(const struct netem *n, const struct netem_advice 
     double s1 = 1, s3, s2, s4, loss, ends;
 
     if (up < n->p[P14] || down < n->p[P32])
-        netem_say(a, "loss state: %s exceeds 100%%; the kernel's sum wraps around, so the model does "
-                  "not do what its numbers say", up < n->p[P14] ? "p13 + p14" : "p31 + p32");
+        netem_say(a, "loss state: %s exceeds 100%%; the kernel's sum wraps around, so the model "
+                  "does not do what its numbers say", up < n->p[P14] ? "p13 + p14" : "p31 + p32");
     if (p13 > 0 && (p31 <= 0 || (p32 > 0 && p23 <= 0))) {
         netem_say(a, "loss state with these shares never comes back to state 1: in the end %s",
                   p32 > 0 && p23 <= 0 ? "nothing is lost" : "it stays within a burst");
@@ -1481,8 +1481,8 @@ static void netem_advise_jitter(const struct netem *n, const struct netem_advice
     netem_time_text(sd, s, sizeof s);
     netem_time_text((double)n->jitter_ns, j, sizeof j);
     if (at_once > 0 || n->dist.value)
-        netem_say(a, "the delay has mean %s and standard deviation %s; %.3g%% of the frames are not "
-                  "delayed at all", m, s, 100 * at_once);
+        netem_say(a, "the delay has mean %s and standard deviation %s; %.3g%% of the frames are "
+                  "not delayed at all", m, s, 100 * at_once);
     if (n->jitter_ns == NETEM_JITTER_MAX)
         netem_say(a, "the kernel cuts jitter at 2.147s");
     if (n->delay_rnd.rho)
@@ -1511,8 +1511,9 @@ static void netem_advise_rate(const struct netem *n, const struct netem_advice *
 
     if (n->rate.bytes_per_s && n->latency_ns)
         netem_say(a, "delay %s is not added behind a queue: a frame that finds others waiting "
-                  "gets only what their waiting leaves of it; hang the rate into another discipline "
-                  "to have both", netem_time_text((double)n->latency_ns, delay, sizeof delay));
+                  "gets only what their waiting leaves of it; hang the rate into another "
+                  "discipline to have both",
+                  netem_time_text((double)n->latency_ns, delay, sizeof delay));
 }
 
 static void netem_advise(const struct gw_qdisc *q, void (*say)(void *ctx, const char *sentence),

@@ -331,21 +331,21 @@ static void test_json(void)
 /* What a change sets anew and what it keeps. */
 static void test_change(void)
 {
-    static const char full[] = "delay 10ms 2ms 25% loss 1% 25% duplicate 2% corrupt 0.5% reorder 5% "
-                               "50% gap 3 rate 10mbit 14 48 5 limit 500";
+    static const char full[] = "delay 10ms 2ms 25% loss 1% 25% duplicate 2% corrupt 0.5% reorder "
+                               "5% 50% gap 3 rate 10mbit 14 48 5 limit 500";
     static const struct { const char *add, *change; int rc; const char *shown; } rows[] = {
         { full, "", 0, "limit 1000 reorder 5% 50% corrupt 0.5% rate 10Mbit packetoverhead 14 "
           "cellsize 48 celloverhead 5" },
         { full, "rate 5mbit", 0, "limit 1000 reorder 5% 50% corrupt 0.5% rate 5Mbit" },
         { full, "rate 0", 0, "limit 1000 reorder 5% 50% corrupt 0.5%" },
-        { full, "delay 1ms 1ms", 0, "limit 1000 delay 1ms  1ms 25% reorder 5% 50% corrupt 0.5% rate "
-          "10Mbit packetoverhead 14 cellsize 48 celloverhead 5" },
+        { full, "delay 1ms 1ms", 0, "limit 1000 delay 1ms  1ms 25% reorder 5% 50% corrupt 0.5% "
+          "rate 10Mbit packetoverhead 14 cellsize 48 celloverhead 5" },
         { full, "delay 1ms 1ms loss 2% 30% rate 0", 0, "limit 1000 delay 1ms  1ms loss 2% 30% "
           "reorder 5% 50% corrupt 0.5%" },
         { full, "corrupt 0% reorder 0% rate 0", 0, "limit 1000" },
         { full, "delay 5ms loss bogus", 1, "limit 500 delay 10ms  2ms 25% loss 1% 25% duplicate 2% "
-          "reorder 5% 50% corrupt 0.5% rate 10Mbit packetoverhead 14 cellsize 48 celloverhead 5 gap 3"
-          },
+          "reorder 5% 50% corrupt 0.5% rate 10Mbit packetoverhead 14 cellsize 48 celloverhead 5 gap "
+          "3" },
         { "loss gemodel 1% 10%", "delay 5ms", 0, "limit 1000 delay 5ms" },
         { "loss 1% ecn", "loss 2%", 0, "limit 1000 loss 2% ecn " },
         { "slot 1ms", "delay 5ms", 0, "limit 1000 delay 5ms slot 1ms 1ms" },
@@ -407,8 +407,8 @@ static void test_tables(void)
         table_moments(v, GW_DIST_MADE, &mean, &sd);
         CHECK_ROW(v[0] == rows[i].min && v[GW_DIST_MADE - 1] == rows[i].max,
                   "%s: from %d to %d", rows[i].name, v[0], v[GW_DIST_MADE - 1]);
-        CHECK_ROW(fabs(mean - rows[i].mean) < 0.06 + rows[i].off / 15.0 && fabs(sd - rows[i].sd) < 3,
-                  "%s: mean %.2f sd %.1f", rows[i].name, mean, sd);
+        CHECK_ROW(fabs(mean - rows[i].mean) < 0.06 + rows[i].off / 15.0 &&
+                  fabs(sd - rows[i].sd) < 3, "%s: mean %.2f sd %.1f", rows[i].name, mean, sd);
         for (uint32_t k = 1; k < GW_DIST_MADE; k++)
             if (v[k] < v[k - 1])
                 CHECK_ROW(false, "%s: falls at %u", rows[i].name, k);
@@ -431,7 +431,8 @@ static void test_table_text(void)
 {
     static const struct { const char *text; uint32_t count; } rows[] = {
         { "1 2 3\n", 3 }, { "# a\n\n -32768\t32767\n", 2 }, { "0x10 -7", 2 }, { "", 0 },
-        { "# only\n", 0 }, { "1 x 2\n", 0 }, { "1.5\n", 0 }, { "32768\n", 0 }, { "99999999999\n", 0 },
+        { "# only\n", 0 }, { "1 x 2\n", 0 }, { "1.5\n", 0 }, { "32768\n", 0 },
+        { "99999999999\n", 0 },
     };
     static int16_t v[GW_DIST_MAX];
 
@@ -1039,8 +1040,8 @@ static void test_odd_delays(void)
     CHECK_ROW(fabs(zero - 0.25 * n) < Z_MAX * sqrt(0.1875 * n), "%u at once", zero);
     dev_close(d);
 
-    d = dev_open(8, "limit 100000 delay 8192us 4096us distribution steps");   /* -8192 0 8192 8192 */
-    delay_count = 0;
+    d = dev_open(8, "limit 100000 delay 8192us 4096us distribution steps");
+    delay_count = 0;                               /* entries -8192, 0, 8192, 8192             */
     d->out = note_delay;
     for (uint32_t k = 0; k < n; k++) {
         dev_run(d, (uint64_t)k * 10 * US);

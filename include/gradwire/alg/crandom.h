@@ -58,10 +58,9 @@ static inline double gw_crandom_area(const double *f, const double *g, double y)
  * 2^32 - 1), as netem tests them: never for @p 0
  *
  * The stationary distribution function F solves F(x) = rho/(1-rho) * (integral of F from
- * (x-(1-rho))/rho to x/rho). With full
- * correlation the first number stays: the share is that of starts. Iterated on a grid from the normal distribution of equal variance,
- * (1-rho)/(1+rho)/12; above 0.98 that normal distribution itself is the answer. Not for the packet
- * path.
+ * (x-(1-rho))/rho to x/rho). Iterated on a grid from the normal distribution of equal variance,
+ * (1-rho)/(1+rho)/12; above 0.98 that normal distribution itself is the answer. With full
+ * correlation the first number stays: the share is that of first numbers. Not for the packet path.
  */
 static inline double gw_crandom_share(uint32_t p, uint32_t rho)
 {

@@ -48,7 +48,7 @@ struct gw_line_key {
     uint32_t       seq;              /* arrival, for equal times                               */
 };
 
-/* The store. near_cap is room for all entries of the store, so that emptying a bucket never fails. */
+/* The store. near_cap is room for all its entries, so that emptying a bucket never fails. */
 struct gw_line_store {
     struct gw_line_chunk *chunk;
     uint32_t chunk_cap, chunk_free;
@@ -381,7 +381,7 @@ static inline void gw_delayline_fini(struct gw_delayline *d)
     gw_delayline_init(d, 0, d->resize, d->release);
 }
 
-/* The latest time that the list's end is due; false: the list is empty, and then so is the store. */
+/* When the list's end is due, the last of all; false: the list is empty, and so is the store. */
 static inline bool gw_delayline_last(const struct gw_delayline *d, int64_t *at_ns)
 {
     if (d->slot_count)

@@ -6,8 +6,9 @@
  * made here from their definitions and equal iproute2's value by value: normal; pareto, shape 3,
  * shifted and scaled towards mean 0 and deviation 1, cut at 4; paretonormal, a quarter of the first
  * plus three quarters of the second. The fourth, experimental, stems from round trips that NIST Net
- * (public domain) measured: here 57 of its quantiles with straight lines between them, at most 0.007
- * deviations from iproute2's. Tables of one's own are text: integers, lines with # are comments.
+ * (public domain) measured: here 57 of its quantiles with straight lines between them, at most
+ * 0.007 deviations from iproute2's. Tables of one's own are text: integers; a line that begins with
+ * # is a comment.
  */
 #ifndef GRADWIRE_ALG_DISTTABLE_H
 #define GRADWIRE_ALG_DISTTABLE_H
