@@ -13,6 +13,7 @@
  * iproute2 6.1. Approximated: the half seconds of adaptative begin with the first packet, not with
  * the discipline. Left out: qevents.
  */
+#include <gradwire/alg/classes.h>
 #include <gradwire/alg/red.h>
 #include <gradwire/alg/tcwords.h>
 
@@ -52,16 +53,6 @@ static struct gw_qdisc *new_fifo(struct gw_qdisc *q, uint32_t limit, struct gw_e
     return fifo;
 }
 
-static void empty_child(struct gw_qdisc *q, uint64_t now_ps)
-{
-    struct gw_qdisc *c = ((struct red *)q->priv)->cls.child;
-
-    if (c->peeked)
-        q->host->qdisc_drop(q, q->host->qdisc_dequeue(c, now_ps), GW_DROP_LINK_DOWN);
-    if (c->ops->reset)
-        c->ops->reset(c, now_ps);
-}
-
 /* ---- callbacks ---------------------------------------------------------------------------- */
 
 static enum gw_status red_check(const struct gw_red_conf *c, struct gw_error *err)
@@ -92,6 +83,7 @@ static enum gw_status red_init(struct gw_qdisc *q, struct gw_error *err)
     if (red_check(c, err) != GW_OK)
         return err->code;
     s->cls.id = q->handle | 1;
+    s->cls.books = GW_BOOKS_NONE;
     s->cls.child = new_fifo(q, c->limit, err);
     if (!s->cls.child)
         return err->code;
@@ -184,9 +176,9 @@ static struct gw_pkt *red_dequeue(struct gw_qdisc *q, uint64_t now_ps)
 
 static uint64_t red_next_ps(struct gw_qdisc *q, uint64_t now_ps)
 {
-    struct gw_qdisc *c = ((struct red *)q->priv)->cls.child;
+    struct red *s = q->priv;
 
-    return c->ops->next_ps ? c->ops->next_ps(c, now_ps) : GW_NEVER;
+    return gw_child_next_ps(s->cls.child, now_ps);
 }
 
 static enum gw_status red_change(struct gw_qdisc *q, const void *conf, uint64_t given,
@@ -202,7 +194,7 @@ static enum gw_status red_change(struct gw_qdisc *q, const void *conf, uint64_t 
     fifo = new_fifo(q, c->limit, err);
     if (!fifo)
         return err->code;
-    empty_child(q, now_ps);
+    gw_child_reset(s->cls.child, now_ps);
     q->host->qdisc_free(s->cls.child);
     s->cls.child = fifo;
     red_apply(q, c);
@@ -215,7 +207,7 @@ static void red_reset(struct gw_qdisc *q, uint64_t now_ps)
 {
     struct red *s = q->priv;
 
-    empty_child(q, now_ps);
+    gw_child_reset(s->cls.child, now_ps);
     gw_red_forget(&s->red);
     s->red.idle = false;
 }

@@ -18,6 +18,7 @@
 enum {
     DEPTH_MAX = 127, FLOWS_DEFAULT = 128, FLOWS_MAX = 0x10000 - DEPTH_MAX - 1, DIVISOR_MAX = 65536,
     PERTURB_MAX = 21474836,          /* seconds that fit in the kernel's clock of 100 Hz        */
+    CLOCK_S_MAX = 9000000,           /* twice this fits in picoseconds                          */
 };
 #define NO_SLOT UINT32_MAX
 
@@ -48,6 +49,7 @@ struct sfq {
     uint32_t  limit, depth, flows, divisor, quantum;
     uint32_t  count;                 /* packets held                                            */
     uint64_t  secret;
+    uint32_t  perturb_s;             /* seconds, 0: never                                       */
     uint64_t  perturb_ps, perturb_at_ps;
     bool      headdrop, red_on;
     uint32_t  red_flags;
@@ -331,7 +333,8 @@ static enum gw_status sfq_apply(struct sfq *s, const struct sfq_conf *c, struct 
     if (s->limit == 1)
         return gw_fail(err, GW_PARAM, "sfq: invalid limit 1 (limit is at most depth x flows); at "
                        "least 2 packets are right");
-    s->perturb_ps = (uint64_t)c->perturb * GW_PS_PER_S;
+    s->perturb_s = (uint32_t)c->perturb;
+    s->perturb_ps = least(s->perturb_s, CLOCK_S_MAX) * GW_PS_PER_S;
     s->headdrop = c->headdrop;
     s->red_flags = c->red.flags;
     s->red_on = c->red.min != 0;
@@ -557,8 +560,8 @@ static void sfq_tc_show(const struct gw_qdisc *q, struct gw_tc_out *o)
     if (o->details)
         o->u64(o, "flows", "flows %llu ", s->flows);
     o->u64(o, "divisor", "divisor %llu ", s->divisor);
-    if (s->perturb_ps)
-        o->u64(o, "perturb", "perturb %llusec ", s->perturb_ps / GW_PS_PER_S);
+    if (s->perturb_s)
+        o->u64(o, "perturb", "perturb %llusec ", s->perturb_s);
     if (s->red_on)
         sfq_show_red(s, o);
 }

@@ -385,6 +385,7 @@ static void test_sfq_words(void)
         { "limit 1", NULL, GW_SYNTAX, NULL }, { "limit 0", NULL, GW_SYNTAX, NULL },
         { "divisor 1000", NULL, GW_PARAM, NULL }, { "divisor 131072", NULL, GW_PARAM, NULL },
         { "quantum 4000000000", NULL, GW_PARAM, NULL }, { "perturb -5", NULL, GW_PARAM, NULL },
+        { "perturb 21474836", NULL, GW_OK, SFQ("127", "divisor=1024 perturb=21474836 ") },
         { "perturb 21474837", NULL, GW_PARAM, NULL },
         { "perturb 3000000000", NULL, GW_SYNTAX, NULL },
         { "flows 1 depth 1 limit 10", NULL, GW_PARAM, NULL },
