@@ -74,6 +74,7 @@ tests=$(dirname "$(readlink -f "$GW_SRCDIR/tests/cli/run.sh")")
 . "$tests/bad_studies.sh"
 . "$tests/output.sh"
 . "$tests/verbs.sh"
+. "$tests/tc.sh"
 
 printf '%d checks passed, %d failed, %d skipped\n' $passed $failed $skipped
 [ $failed -eq 0 ]

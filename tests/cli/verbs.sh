@@ -18,7 +18,7 @@ call --version
 like 'version' "$(cat out.txt)" '^gradwire [0-9]'
 call --help
 is 'help: exit code' "$rc" 0
-for verb in check run explain analyze convert digest list help; do
+for verb in check run explain analyze convert digest tc list help; do
     like "help names $verb" "$(cat out.txt)" "  $verb "
     "$gw" help $verb >verb.txt 2>&1 && grep -q "^usage: gradwire $verb" verb.txt
     is "help $verb" $? 0

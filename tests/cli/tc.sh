@@ -1,0 +1,42 @@
+# tc.sh - gradwire tc on scratch devices and on a study's links; sourced by run.sh
+
+refused 'tc without a place' '--study STUDY.*--script' tc qdisc show
+refused 'tc with script and command' 'behind --script' tc --script - qdisc show
+refused 'tc --set without a study' 'give --study' tc --script - --set seed=1
+refused 'tc with a script that is not there' '^nowhere\.tc: ' tc --script nowhere.tc
+
+script() { "$gw" tc --script - <<<"$1" 2>err.txt; }
+
+is 'script: one object a line' "$(script '# comment
+
+tc qdisc add dev x root pfifo limit 7
+-j qdisc show dev x
+qdisc add dev y root handle 1: pfifo limit
+qdisc bogus')" '{"cmd":"tc qdisc add dev x root pfifo limit 7","rc":0,"stdout":"","stderr":""}
+{"cmd":"-j qdisc show dev x","rc":0,"stdout":"[{\"kind\":\"pfifo\",\"handle\":\"8001:\",\"root\":true,\"refcnt\":2,\"options\":{\"limit\":7}}]\n","stderr":""}
+{"cmd":"qdisc add dev y root handle 1: pfifo limit","rc":255,"stdout":"","stderr":"Command line is not complete: \"limit\" needs a value"}
+{"cmd":"qdisc bogus","rc":255,"stdout":"","stderr":"Command \"bogus\" is unknown, try \"tc qdisc help\""}'
+is 'script: nothing on standard error' "$(wc -c <err.txt)" 0
+like 'script: advice with the effective figure' \
+    "$(script 'qdisc add dev x root netem loss 10% 50%')" '"notes":\[".*0\.108%'
+
+good_study >study.yaml
+cp study.yaml before.yaml
+call tc --study study.yaml qdisc show
+is 'study: exit code' "$rc" 0
+like 'study: devices' "$(cat out.txt)" 'qdisc noqueue 0: dev [^ ]+:[^ ]+ root refcnt 2'
+dev=$(awk 'NR == 1 {print $5}' out.txt)
+call tc --study study.yaml qdisc add dev "$dev" root netem loss 1%
+is 'study: add' "$rc" 0
+call tc --study study.yaml qdisc add dev "$dev" root netem loss
+is 'study: incomplete line' "$rc" 255
+call tc --study study.yaml qdisc add dev "$dev" root netem bogus
+is 'study: refused by tc' "$rc" 1
+call tc --study study.yaml -s qdisc del dev "$dev" root
+is 'study: refused by the kernel' "$rc" 2
+is 'study: a sentence' "$(wc -l <err.txt)" 1
+call tc --study study.yaml qdisc show dev nowhere
+is 'study: no such device' "$rc" 1
+cmp -s study.yaml before.yaml
+is 'study: the file stays as it is' $? 0
+rm study.yaml before.yaml
