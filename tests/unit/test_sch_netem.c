@@ -344,8 +344,8 @@ static void test_change(void)
           "reorder 5% 50% corrupt 0.5%" },
         { full, "corrupt 0% reorder 0% rate 0", 0, "limit 1000" },
         { full, "delay 5ms loss bogus", 1, "limit 500 delay 10ms  2ms 25% loss 1% 25% duplicate 2% "
-          "reorder 5% 50% corrupt 0.5% rate 10Mbit packetoverhead 14 cellsize 48 celloverhead 5 gap "
-          "3" },
+          "reorder 5% 50% corrupt 0.5% rate 10Mbit packetoverhead 14 cellsize 48 celloverhead 5 "
+          "gap 3" },
         { "loss gemodel 1% 10%", "delay 5ms", 0, "limit 1000 delay 5ms" },
         { "loss 1% ecn", "loss 2%", 0, "limit 1000 loss 2% ecn " },
         { "slot 1ms", "delay 5ms", 0, "limit 1000 delay 5ms slot 1ms 1ms" },
