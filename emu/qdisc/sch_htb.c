@@ -77,7 +77,8 @@ struct htb_class {
     int64_t  buffer, cbuffer;    /* depths, ns                                                 */
     int64_t  tokens, ctokens;    /* ns                                                         */
     int64_t  at_ns;              /* when they were last counted                                */
-    uint32_t prio, quantum;
+    uint32_t prio;
+    int32_t  quantum;            /* bytes; below 0 (2^31 and above were given): a frame a turn */
     int      warn;               /* quantum was raised (-1) or lowered (1) into its range      */
     uint32_t lends, borrows;
     uint32_t active;             /* bit for each priority that has something below             */
@@ -642,7 +643,7 @@ static enum gw_status htb_init(struct gw_qdisc *q, struct gw_error *err)
     if (c->offload)
         return gw_fail(err, GW_PARAM, "htb: offload: hw-tc-offload is a feature of real devices; "
                        "leave the word out");
-    h->r2q = q->given ? (c->r2q ? c->r2q : 1) : 10;
+    h->r2q = !q->given ? 10 : (int32_t)c->r2q < 1 ? 1 : c->r2q;
     h->defcls = c->defcls;
     h->direct_qlen = q->given & HTB_GIVEN_DIRECT ? c->direct_qlen : q->txqueuelen;
     h->wake_ns = INT64_MAX;
@@ -803,7 +804,7 @@ static void htb_set_quantum(const struct htb *h, struct htb_class *cl,
         quantum = HTB_QUANTUM_MAX;
         cl->warn = 1;
     }
-    cl->quantum = (uint32_t)quantum;
+    cl->quantum = (int32_t)(uint32_t)quantum;
 }
 
 static enum gw_status htb_class_change(struct gw_qdisc *q, uint32_t classid, uint32_t parentid,
@@ -1086,7 +1087,7 @@ static void htb_tc_show_class(const struct gw_qdisc *q, const struct gw_qclass *
     if (!cl->level) {
         o->u64(o, "prio", "prio %llu ", cl->prio);
         if (o->details)
-            o->u64(o, "quantum", "quantum %llu ", cl->quantum);
+            o->i64(o, "quantum", "quantum %lld ", cl->quantum);
     }
     gw_tc_show_rate(o, "rate", "rate %s ", cl->rate.rate_bytes_s);
     if (cl->rate.overhead)
@@ -1135,7 +1136,7 @@ static void htb_advise(const struct gw_qdisc *q, void (*say)(void *ctx, const ch
         if (cl->level || !cl->warn)
             continue;
         snprintf(text, sizeof text, "quantum of class %x:%x is %s: rate / r2q would be %llu bytes, "
-                 "%u are taken, so borrowed bandwidth is not shared by rates", c->id >> 16,
+                 "%d are taken, so borrowed bandwidth is not shared by rates", c->id >> 16,
                  c->id & 0xffff, cl->warn < 0 ? "small" : "big",
                  (unsigned long long)(cl->rate.rate_bytes_s / h->r2q), cl->quantum);
         say(ctx, text);

@@ -599,6 +599,8 @@ static void test_htb_show(void)
                  "13750b/1 mpu 64b cburst 0b/1 mpu 64b level 7 \n" },
         { "-d ", "class htb 1:10 parent 1:1 prio 0 quantum 37500 rate 3Mbit ceil 3Mbit linklayer "
                  "ethernet burst 1599b/1 mpu 0b cburst 1599b/1 mpu 0b level 0 \n" },
+        { "-d ", "class htb 1:30 root prio 7 quantum -1 rate 8bit ceil 8bit linklayer ethernet "
+                 "burst 225b/1 mpu 0b cburst 225b/1 mpu 0b level 0 \n" },
         { "-s ", " lended: 0 borrowed: 0 giants: 0\n tokens: 187 ctokens: 15\n" },
         { "-s ", " lended: 0 borrowed: 0 giants: 0\n tokens: 33328 ctokens: 25000\n" },
         { "-s ", " lended: 0 borrowed: 0 giants: 0\n tokens: 33328 ctokens: 384000\n" },
@@ -614,6 +616,7 @@ static void test_htb_show(void)
                  "quantum 0");
     bench_tc(&b, "class add dev v0 parent 1:1 classid 1:20 htb rate 6mbit ceil 1mbit cburst 3k pri "
                  "2");
+    bench_tc(&b, "class add dev v0 parent 1: classid 1:30 htb rate 8bit prio 7 quantum 4294967295");
     bench_tc(&b, "class change dev v0 classid 1:10 htb rate 3mbit");
     for (size_t i = 0; i < GW_ARRAY_LEN(rows); i++) {
         snprintf(line, sizeof line, "%sclass show dev v0", rows[i].opt);
