@@ -49,6 +49,9 @@ static const struct {
       "# c\nname,param_bytes,forward_s,backward_s,activation_bytes\n# c\na,1,1e-9,2e-9,3\n\n"
       "\"b, \"\"q\"\"\",0,0,0.5e-6,0\r\n",
       "a 1 1 2 3 | b, \"q\" 0 0 500 0" },
+    { "a byte order mark before it", GW_LAYERS_AUTO,
+      "\xef\xbb\xbf" "name,param_bytes,forward_s,backward_s,activation_bytes\na,1,0,0,3\n",
+      "a 1 0 0 3" },
     { "PipeDream, out of order, with a list of activations", GW_LAYERS_AUTO,
       VERTEX("10", "Linear(in_features=2, out_features=1)", "0.196", "1.5", "8.000", "12.000")
       VERTEX("2", "LSTM(2048, 1024)", "2.000", "3.000", "[6.0; 1.0; 1.0]", "7.0")

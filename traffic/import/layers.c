@@ -44,30 +44,20 @@ struct reader {
 /* The next line that is not blank, with its leading blanks; NULL at the end or after a failure. */
 static char *next_line(struct reader *r)
 {
-    ssize_t n;
+    enum gw_status st = GW_OK;
+    size_t n;
 
     if (r->again) {
         r->again = false;
         return r->line;
     }
-    while ((n = getline(&r->line, &r->room, r->f)) >= 0) {
-        if (r->no == UINT32_MAX) {
-            gw_fail(r->err, GW_SYNTAX, "%s: more than 2^32 lines", r->path);
-            return NULL;
-        }
-        r->no++;
-        if (strlen(r->line) != (size_t)n) {
-            gw_fail(r->err, GW_SYNTAX, "%s:%u: there is a zero byte in the line; this is no text",
-                    r->path, r->no);
-            return NULL;
-        }
+    while (gw_text_line(r->f, r->path, &r->line, &r->room, &r->no, &st, r->err)) {
+        n = strlen(r->line);
         while (n && isspace((unsigned char)r->line[n - 1]))
             r->line[--n] = '\0';
         if (!gw_line_blank(r->line))
             return r->line;
     }
-    if (ferror(r->f))
-        gw_fail(r->err, GW_IO, "%s: cannot be read", r->path);
     return NULL;
 }
 
