@@ -217,8 +217,8 @@ static void refusals(void)
         { "{\"json\": 1}\n", "x: the file is no layer table (CSV), PipeDream", GW_LAYERS_AUTO },
         { "{\"json\": 1}\n", "x:1:", GW_LAYERS_ASTRA },
         { "DATA\n1\nx -1 0 ALLREDUCE 5 0 NONE 0 0 NONE 0 5\n",
-          "gradients of all its layers are 0; a table that computes or sends something is needed "
-          "(1 collectives", GW_LAYERS_AUTO },
+          "gradients of all its layers are 0; a table that computes or sends something is needed; "
+          "1 collectives", GW_LAYERS_AUTO },
         { "name,param_bytes,forward_s,backward_s,activation_bytes\na,0,0,0,9\n",
           "gradients of all its layers are 0", GW_LAYERS_AUTO },
         { "train_iter:10\nEmb:\n time_gpu_max: 1\n", "operator Emb has no time_gpu_avg",

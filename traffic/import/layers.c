@@ -604,8 +604,8 @@ static enum gw_status read_astra(struct reader *r, enum gw_layer_format format)
     if (failed(r) != GW_OK)
         return failed(r);
     if (r->dropped) {
-        snprintf(note, sizeof note, "%u collectives of an iteration, %llu bytes together, are not in "
-                 "the table, which holds gradients alone", r->dropped,
+        snprintf(note, sizeof note, "%u collectives of an iteration, %llu bytes together, are not "
+                 "in the table, which holds gradients alone", r->dropped,
                  (unsigned long long)r->dropped_bytes);
         r->out->warning = strdup(note);
     }
@@ -677,7 +677,7 @@ static enum gw_layer_format guess(const char *line)
     return GW_LAYERS_AUTO;       /* ASTRA-sim, SimAI, or nothing that is known                 */
 }
 
-/* A first line of ASTRA-sim or SimAI: a row of 12 or 13 words, or a word that names a parallelism. */
+/* A first line of ASTRA-sim or SimAI: a row, or a word that names a parallelism. */
 static bool astra_like(const char *line)
 {
     char *w[ASTRA_WORDS], *copy = strdup(line);
@@ -717,8 +717,8 @@ static enum gw_status read_any(struct reader *r, enum gw_layer_format format)
     if (format != GW_LAYERS_ASTRA && !strncmp(line, "train_iter:", 11))
         return read_aiob(r);
     if (format == GW_LAYERS_AUTO && !astra_like(line))
-        return gw_fail(r->err, GW_SYNTAX, "%s: the file is no layer table (CSV), PipeDream profile, "
-                       "ASTRA-sim or SimAI text; --from NAME says which one it is meant to be",
+        return gw_fail(r->err, GW_SYNTAX, "%s: the file is no layer table (CSV), PipeDream "
+                       "profile, ASTRA-sim or SimAI text; --from NAME says what it is meant to be",
                        r->path);
     return read_astra(r, format);
 }
@@ -737,9 +737,9 @@ struct gw_layers *gw_layers_read(FILE *f, const char *path, enum gw_layer_format
     if (own.code == GW_OK && !r.out->count)
         gw_fail(&own, GW_SYNTAX, "%s: there are no layers in the file", path);
     if (own.code == GW_OK && all_zero(r.out))
-        gw_fail(&own, GW_SYNTAX, "%s: the times and gradients of all its layers are 0; a table that "
-                "computes or sends something is needed%s%s%s", path, r.out->warning ? " (" : "",
-                r.out->warning ? r.out->warning : "", r.out->warning ? ")" : "");
+        gw_fail(&own, GW_SYNTAX, "%s: the times and gradients of all its layers are 0; a table "
+                "that computes or sends something is needed%s%s", path,
+                r.out->warning ? "; " : "", r.out->warning ? r.out->warning : "");
     free(r.line);
     if (own.code == GW_OK)
         return r.out;
