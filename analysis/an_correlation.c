@@ -4,14 +4,15 @@
  * Over the iterations of a job that all ranks ended and that had finished flows: the iteration's
  * time (gradwire/alg/iterations.h) against (a) the mean completion time of its flows, (b) their
  * 99th percentile, (c) the completion time of its critical flow (the last-ending flow of the
- * message that the iteration's last rank waited for last; see the analysis `critical`), (d) the time
- * of all messages on the chain that led to it, together (gradwire/alg/chain.h).
+ * message that the iteration's last rank waited for last; see the analysis `critical`), (d) the
+ * time of all messages on the chain that led to it, together (gradwire/alg/chain.h).
  *
  * Pearson's r, and Spearman's rho with mid-ranks for ties. 95 % confidence intervals through
  * Fisher's z: atanh(r) +- 1.96 / sqrt(n - 3) for Pearson (Fisher 1921); for Spearman the variance
- * is (1 + rho^2 / 2) / (n - 3) (Bonett and Wright, Psychometrika 65, 2000). Both hold for many points
- * only: below 10 there is no interval, below 4 no coefficient either, but the reason; the same where
- * one of the two does not vary. At |r| = 1 the interval would be a point, which says nothing.
+ * is (1 + rho^2 / 2) / (n - 3) (Bonett and Wright, Psychometrika 65, 2000). Both hold for many
+ * points only: below 10 there is no interval, below 4 no coefficient either, but the reason; the
+ * same where one of the two does not vary. At |r| = 1 the interval would be a point, which says
+ * nothing.
  *
  * Left out: iterations are taken as independent, which those of one run are only roughly.
  */

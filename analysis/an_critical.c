@@ -1,12 +1,12 @@
 /*
  * an_critical - which flow held up which iteration, and which links and rank pairs do it most
  *
- * An iteration's critical message is the last one that it waited for, its critical flow the one of the
- * message's flows (one per stream) that ended last. The messages that led to it, one caused by the
- * arrival of the one before, are the iteration's chain (gradwire/alg/chain.h). The last flow alone
- * says little where many equal steps follow each other, as in a ring; so links and pairs are ranked
- * by the time that messages of chains took on them, from being ready to their last byte's arrival.
- * A message counts for one link, the critical one of its last flow.
+ * An iteration's critical message is the last one that it waited for, its critical flow the one of
+ * the message's flows (one per stream) that ended last. The messages that led to it, one caused by
+ * the arrival of the one before, are the iteration's chain (gradwire/alg/chain.h). The last flow
+ * alone says little where many equal steps follow each other, as in a ring; so links and pairs are
+ * ranked by the time that messages of chains took on them, from being ready to their last byte's
+ * arrival. A message counts for one link, the critical one of its last flow.
  *
  * A flow's critical link is the link of its path with the lowest rate; among equals the one with
  * the highest utilisation, then the longest mean wait, then the lowest number.
@@ -474,7 +474,8 @@ static enum gw_status pair_table(struct critical *c)
     };
     struct gw_table *t = c->a->host->table_new(c->a, "critical_pairs", "Pairs of ranks by the "
                                                "time that chains spent between them; "
-                                               "iterations in which they had the critical flow", columns,
+                                               "iterations in which they had the critical "
+                                               "flow", columns,
                                                GW_ARRAY_LEN(columns));
     size_t n, jobs;
     struct group *g = group_hops(c, by_pair, &n);

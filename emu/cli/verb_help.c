@@ -1,5 +1,5 @@
 /*
- * verb_help - a verb's options, a kind's plugins, a plugin's option rows, or a part of the study file
+ * verb_help - options of a verb, a kind's plugins, a plugin's option rows, a part of the study file
  *
  * `gradwire help qdisc codel` and `gradwire help job` print the rows that the parser and the range
  * check read.
@@ -88,41 +88,49 @@ static const struct gw_param link_rows[] = {
 static const struct part {
     const char *name, *text;
 } parts[] = {
-    { "study",   "The keys of a study file (YAML). Lists and maps have their own page: `gradwire help job`, "
-                 "links, route, capture, log, records, expect; topology, transport and qdisc have one "
-                 "a kind, as in `gradwire help topology two-site`." },
-    { "job",     "The keys of an entry of `jobs:`, for every traffic; `gradwire help traffic NAME` "
-                 "shows those of one." },
-    { "links",   "`links:` is a map of link names to what is special about them, as in\n"
-                 "links: {wan: {rate: 10gbit, delay: 20ms, loss: 0.01%}}\n"
-                 "The name of a link means both directions, that of one end (wan:a) what leaves "
-                 "there. What is left out stays as the topology says. The links table of a run shows "
-                 "the names. `mtu`, `framing` and `weight` of a whole link may stand here, too; the "
-                 "keys below are also those of `link:`, `nic:`, `wan:` in a topology.\n"
-                 "A switch port without a qdisc is a FIFO of bytes (bfifo) that holds the largest of "
-                 "150 kB, rate x 80 us and 2 x rate x the link's delay; a host's port pushes back on "
-                 "its transports instead, and drops nothing." },
-    { "route",   "`route:` is one word, the mode, or a map of these." },
-    { "event",   "`events:` is a list of timed changes; it is empty in this version." },
-    { "capture", "The keys of an entry of `capture:`; one file a device, DIR/LINK-END.pcap." },
-    { "log",     "The keys of an entry of `log:`, a CSV of every packet at a device." },
-    { "records", "The keys of `records:`, what is kept of the run." },
-    { "expect",  "`expect:` is a list of conditions that are looked up in the record when the run is "
-                 "over; if one does not hold, the exit code is 1. A condition compares two sums or "
-                 "quotients of names and numbers (==, !=, <, <=, >, >=), or says in which range one "
-                 "lies (in LOW..HIGH):\n"
-                 "\"iterations.count == 20\"\n"
-                 "\"iterations.mean_s in 10..18\"\n"
-                 "\"links.wan:a.drops.loss / links.wan:a.sent_pkts < 0.0002\"\n"
-                 "Names: iterations.X: count, mean_s, min_s, p50_s, p95_s, p99_s, max_s, of the jobs that run "
-                 "collectives (if none does, of all jobs); jobs.JOB.X: the same of one job, also ranks, flows, "
-                 "bytes, delivered_bytes, fct_mean_s, fct_max_s; "
-                 "flows.X: count, finished, bytes, delivered_bytes, retrans_pkts, timeouts, "
-                 "fct_mean_s, fct_p50_s, fct_p95_s, fct_p99_s, fct_max_s; flows.JOB.HOST.X: fct_s, ideal_s, bytes of the "
-                 "first flow from that host; packets.X: hops, delivered, dropped, marked; "
-                 "drops.X: queue, loss, other; links.DEV.X: sent_bytes, wire_bytes, sent_pkts, "
-                 "utilisation, mean_wait_s, max_wait_s, queue_max_bytes, marked, drops, "
-                 "drops.REASON; sim_s." },
+    { "study",
+      "The keys of a study file (YAML). Lists and maps have their own page: `gradwire help job`, "
+      "links, route, capture, log, records, expect; topology, transport and qdisc have one a "
+      "kind, as in `gradwire help topology two-site`." },
+    { "job",
+      "The keys of an entry of `jobs:`, for every traffic; `gradwire help traffic NAME` shows "
+      "those of one." },
+    { "links",
+      "`links:` is a map of link names to what is special about them, as in\n"
+      "links: {wan: {rate: 10gbit, delay: 20ms, loss: 0.01%}}\n"
+      "The name of a link means both directions, that of one end (wan:a) what leaves there. What "
+      "is left out stays as the topology says. The links table of a run shows the names. `mtu`, "
+      "`framing` and `weight` of a whole link may stand here, too; the keys below are also those "
+      "of `link:`, `nic:`, `wan:` in a topology.\n"
+      "A switch port without a qdisc is a FIFO of bytes (bfifo) that holds the largest of 150 "
+      "kB, rate x 80 us and 2 x rate x the link's delay; a host's port pushes back on its "
+      "transports instead, and drops nothing." },
+    { "route",
+      "`route:` is one word, the mode, or a map of these." },
+    { "event",
+      "`events:` is a list of timed changes; it is empty in this version." },
+    { "capture",
+      "The keys of an entry of `capture:`; one file a device, DIR/LINK-END.pcap." },
+    { "log",
+      "The keys of an entry of `log:`, a CSV of every packet at a device." },
+    { "records",
+      "The keys of `records:`, what is kept of the run." },
+    { "expect",
+      "`expect:` is a list of conditions that are looked up in the record when the run is over; "
+      "if one does not hold, the exit code is 1. A condition compares two sums or quotients of "
+      "names and numbers (==, !=, <, <=, >, >=), or says in which range one lies (in "
+      "LOW..HIGH):\n"
+      "\"iterations.count == 20\"\n"
+      "\"iterations.mean_s in 10..18\"\n"
+      "\"links.wan:a.drops.loss / links.wan:a.sent_pkts < 0.0002\"\n"
+      "Names: iterations.X: count, mean_s, min_s, p50_s, p95_s, p99_s, max_s, of the jobs that "
+      "run collectives (if none does, of all jobs); jobs.JOB.X: the same of one job, also ranks, "
+      "flows, bytes, delivered_bytes, fct_mean_s, fct_max_s; flows.X: count, finished, bytes, "
+      "delivered_bytes, retrans_pkts, timeouts, fct_mean_s, fct_p50_s, fct_p95_s, fct_p99_s, "
+      "fct_max_s; flows.JOB.HOST.X: fct_s, ideal_s, bytes of the first flow from that host; "
+      "packets.X: hops, delivered, dropped, marked; drops.X: queue, loss, other; links.DEV.X: "
+      "sent_bytes, wire_bytes, sent_pkts, utilisation, mean_wait_s, max_wait_s, queue_max_bytes, "
+      "marked, drops, drops.REASON; sim_s." },
 };
 
 /* Paragraphs end with a newline. */

@@ -54,8 +54,8 @@ static const struct gw_arg run_rows[] = {
     { "clock", 0, GW_ARG_CHOICE, offsetof(struct run_conf, clock), "virtual|real",
       "Clock that the run follows; virtual is as fast as the machine." },
     { "json", 0, GW_ARG_FLAG, offsetof(struct run_conf, json), NULL,
-      "Prints one JSON object instead of the tables; its `iterations` are those of the jobs that run "
-      "collectives, or if none does, of all jobs." },
+      "Prints one JSON object instead of the tables; its `iterations` are those of the jobs that "
+      "run collectives, or if none does, of all jobs." },
     { "force", 'f', GW_ARG_FLAG, offsetof(struct run_conf, force), NULL,
       "Lets -o DIR replace the files of an earlier run." },
     { "quiet", 'q', GW_ARG_FLAG, offsetof(struct run_conf, quiet), NULL,

@@ -344,6 +344,7 @@ static enum gw_status build_alias(struct build *b, unsigned depth, struct gw_val
         return b->copies > COPIES_MAX
                ? fail_here(b, "aliases expand too far, allowed up to 100000 values")
                : no_memory(b);
+    (*out)->key = NULL;                       /* that of the anchor is not the alias's */
     return GW_OK;
 }
 
@@ -625,11 +626,16 @@ static enum gw_status build_tree(struct gw_doc *d, const char *text, size_t len,
 
 struct gw_doc *gw_doc_parse(const char *text, size_t len, const char *name, struct gw_error *err)
 {
+    static const char bom[] = "\xef\xbb\xbf";       /* as editors of Windows put before UTF-8 */
     struct gw_doc *d = calloc(1, sizeof *d);
     char where[300];
 
     if (!d)
         goto no_mem;
+    if (len >= 3 && !memcmp(text, bom, 3)) {
+        text += 3;
+        len -= 3;
+    }
     d->file = arena_text(d, name, strlen(name));
     if (!d->file)
         goto no_mem;

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "emu/core/plugin_file.h"
 #include "emu/core/text.h"
 
 union ops {                       /* full-length copy of any kind's ops                        */
@@ -586,15 +587,15 @@ enum gw_status gw_registry_load(struct gw_registry *r, const char *path, struct 
     const struct gw_plugin *p;
     enum gw_status st;
     char file[4096];
-    struct stat info;
     void *handle;
 
     /* a bare name would be looked up among the system's libraries */
     if ((size_t)snprintf(file, sizeof file, "%s%s", strchr(path, '/') ? "" : "./", path) >=
         sizeof file)
         return gw_fail(err, GW_IO, "%.80s...: the path is too long", path);
-    if (stat(file, &info))
-        return gw_fail(err, GW_IO, "%s: the plugin cannot be read: %s", path, strerror(errno));
+    st = gw_plugin_file_check(path, err);
+    if (st)
+        return st;
     handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     if (!handle)
         return gw_fail(err, GW_ABI, "%s: the plugin cannot be loaded: %s", path, dlerror());
@@ -603,6 +604,8 @@ enum gw_status gw_registry_load(struct gw_registry *r, const char *path, struct 
         st = gw_fail(err, GW_ABI, "%s: no symbol gw_plugin_v1 in it; compile the plugin with "
                      "-DGW_PLUGIN_SHARED", path);
     else
+        st = gw_plugin_symbol_check(p, path, err);
+    if (!st)
         st = gw_registry_add(r, p, path, err);
     if (st) {
         dlclose(handle);

@@ -7,8 +7,8 @@
  *   _s seconds   _bytes   _bps bits per second   _ratio, utilisation, _share per cent
  *
  * People see the first TEXT_ROWS rows; an analysis puts what matters most in front. Under the table
- * they see its note, if it has one. A table without rows is not shown to people. A link's rate_bps of 0
- * is "unlimited" for them.
+ * they see its note, if it has one. A table without rows is not shown to people. A link's rate_bps
+ * of 0 is "unlimited" for them.
  *
  * A NULL cell is empty in CSV, null in JSON, "-" in text. A number that is not finite is NULL, for
  * JSON has no other word for it.

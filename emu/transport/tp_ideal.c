@@ -15,7 +15,7 @@
  * 2020. A message alone on its links needs no sweep at all. All starts and ends of one instant are
  * one sweep, done by a timer at that instant, behind all other components.
  *
- * Numbers are integers: rates in 2^-20 bit/s, what is left of a message in 2^-20 bit/s x ps (128
+ * Numbers are integers: rates in 2^-17 bit/s, what is left of a message in 2^-17 bit/s x ps (128
  * bits), so nothing drifts however often a rate changes; ends are rounded to the nearest
  * picosecond. Rates are rounded down, and levels that differ by no more than rounding count as
  * equal, so that equal flows end at the same picosecond.
@@ -24,16 +24,19 @@
  * rate changes, so 16,256 flows of one size all-to-all on a fat tree take hundredths of a second,
  * but seconds if every one of them ends at an instant of its own.
  *
- * Left out: headers, losses, queues, convergence time, changes of link rates while running; a rate
- * above 17 Tbit/s counts as 17 Tbit/s. When memory runs out a new message is not served; the run
+ * Left out: headers, losses, queues, convergence time, changes of link rates while running; rates
+ * above 100 Tbit/s, which no option allows. A message whose end lies beyond 213 days, the most that
+ * 64 bits of picoseconds hold, ends at their very end, where the engine stops the run with an
+ * error. When memory runs out a new message is not served; the run
  * then ends as stalled, because the contract has no error at that place.
  */
 #include <gradwire/plugin.h>
 
 #include <assert.h>
 
-#define IDEAL_UNIT_BITS 20                        /* rates: 2^-20 bit/s                        */
-#define IDEAL_RATE_MAX_BPS UINT64_C(17000000000000)
+#define IDEAL_UNIT_BITS 17                        /* rates: 2^-17 bit/s                        */
+#define IDEAL_RATE_MAX_BPS UINT64_C(100000000000000)
+#define IDEAL_LAST_PS (GW_NEVER - 1)              /* the end of time                           */
 #define IDEAL_NEAR_BITS 44                        /* levels closer than 2^-44 are one          */
 #define IDEAL_PPB UINT64_C(1000000000)
 
@@ -410,7 +413,7 @@ static void flow_set_rate(struct ideal *s, uint32_t slot, uint64_t rate)
     f->since_ps = s->now_ps;
     r->rate = rate;
     dt = (f->left + rate / 2) / rate;
-    f->end_ps = dt < GW_NEVER - s->now_ps ? s->now_ps + (uint64_t)dt : GW_NEVER;
+    f->end_ps = dt < IDEAL_LAST_PS - s->now_ps ? s->now_ps + (uint64_t)dt : IDEAL_LAST_PS;
     ends_fix(s, slot);
 }
 

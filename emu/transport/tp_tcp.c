@@ -8,7 +8,10 @@
  * retransmissions are found by the same rule. Proportional rate reduction (RFC 6937), tail loss
  * probe, RTO by RFC 6298 with Linux's floor of 200 ms on the variance term, undo of spurious
  * recoveries by timestamps (RFC 3522), NewReno without SACK (RFC 6582), classic ECN (RFC 3168),
- * window validation and slow start after idle, delayed ACKs with 16 quick ones, FIN exchange.
+ * window validation and slow start after idle, delayed ACKs with 16 quick ones, FIN exchange. Who
+ * gets no answer gives up as Linux does: after 6 repeated SYNs, and when nothing has been
+ * acknowledged since a first timeout for the time that 15 retries from 200 ms take (924.6 s). The
+ * flow then stays unfinished.
  *
  * How it counts: positions are 64-bit stream offsets; the wire has their low 32 bits above an
  * initial number made from the flow. The FIN is one byte of that space behind the stream. Windows
@@ -32,6 +35,7 @@
 #define TCP_RTO_FIRST_PS GW_PS_PER_S
 #define TCP_RTO_FALLBACK_PS (3 * GW_PS_PER_S)      /* the handshake gave no sample (RFC 6298 5.7) */
 #define TCP_RTO_MAX_PS (120 * GW_PS_PER_S)
+#define TCP_RTO_BASE_PS (200 * GW_PS_PER_MS)       /* what the kernel counts `retries` by         */
 #define TCP_TIMER_MIN_PS (2 * GW_PS_PER_MS)        /* the kernel's least timeout of probes */
 #define TCP_WINDOW_FIRST 65535u
 #define TCP_WINDOW_MAX (UINT64_C(65535) << 14)
@@ -73,10 +77,11 @@ struct tcp_conf {
     uint64_t    window_bytes;    /* receive window at most, 0: what the wire can say           */
     uint64_t    rto_min_ps;
     uint64_t    delayed_ack_ps;  /* 0: every segment                                           */
+    uint32_t    syn_retries, retries;              /* 0: for ever                              */
     bool        sack, timestamps, syn, ecn, tlp;
 };
 
-enum tcp_phase { TCP_CLOSED, TCP_SYN_SENT, TCP_OPEN, TCP_DONE };
+enum tcp_phase { TCP_CLOSED, TCP_SYN_SENT, TCP_OPEN, TCP_DONE, TCP_GIVEN_UP };
 enum tcp_state { TCP_CA_OPEN, TCP_CA_CWR, TCP_CA_RECOVERY, TCP_CA_LOSS };
 
 /* Of a node of the scoreboard, which covers [una, top); above top all is as first sent. */
@@ -115,6 +120,7 @@ struct tcp_tx {
     uint64_t undo_cwnd, undo_ssthresh, first_resent_ps;
     uint64_t tlp_high;           /* nxt when a probe left, GW_NEVER: none                      */
     uint64_t lost_total;         /* bytes ever marked lost                                     */
+    uint64_t silent_ps;          /* when the first of them was                                 */
     uint32_t timeouts;           /* in a row                                                   */
     uint32_t dup_acks;           /* without SACK                                               */
     bool     undo, tlp_resent, reordered, relost;
@@ -162,6 +168,12 @@ static inline uint64_t tcp_min(uint64_t a, uint64_t b)
 static inline uint64_t tcp_max(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
+}
+
+/* @now and @ps later; at the very end of time the engine ends the run. */
+static inline uint64_t tcp_later(uint64_t now, uint64_t ps)
+{
+    return ps < GW_NEVER - 1 - now ? now + ps : GW_NEVER - 1;
 }
 
 /* The kernel's timestamp clock: milliseconds, never 0. */
@@ -244,6 +256,18 @@ static uint64_t tcp_rto_now(const struct tcp_tx *t)
     return tcp_min(rto, TCP_RTO_MAX_PS);
 }
 
+/* How long @retries last, by doubling from 200 ms, as tcp_model_timeout() counts. */
+static uint64_t tcp_patience(uint32_t retries)
+{
+    uint64_t rto = TCP_RTO_BASE_PS, all = 0;
+
+    for (uint32_t i = 0; i <= retries; i++) {
+        all += rto;
+        rto = tcp_min(rto * 2, TCP_RTO_MAX_PS);
+    }
+    return all;
+}
+
 /* One timer for all: it is set only to come earlier; one that comes too early sets itself again. */
 static inline void tcp_arm(struct gw_tx *tx, struct tcp_tx *t)
 {
@@ -266,14 +290,17 @@ static inline void tcp_set_probe(struct tcp_tx *t, uint64_t now)
         return;
     if (t->nxt - t->una <= t->last_len)
         pto += t->conf->rto_min_ps - TCP_TIMER_MIN_PS;
-    t->tlp_due_ps = tcp_min(now + pto, t->rto_due_ps);
+    t->tlp_due_ps = tcp_min(tcp_later(now, pto), t->rto_due_ps);
 }
 
 /* RFC 6298 with Linux's mean deviation: its fall is slow, its floor is rto_min. */
 static void tcp_rtt_sample(struct tcp_tx *t, uint64_t rtt_ps)
 {
     uint64_t floor_ps = t->conf->rto_min_ps;
-    int64_t m = (int64_t)rtt_ps;
+    int64_t m;
+
+    rtt_ps = tcp_min(rtt_ps, UINT64_C(1) << 60);           /* 13 days: eight of them fit         */
+    m = (int64_t)rtt_ps;
 
     if (GW_UNLIKELY(!t->srtt8_ps)) {
         t->srtt8_ps = rtt_ps * 8;
@@ -536,7 +563,7 @@ static void tcp_rack(struct tcp_tx *t, uint64_t now)
         if (b->node[i].stamp_ps > t->rack_ts_ps)
             break;
         if (b->node[i].stamp_ps + grace > now) {
-            t->reo_due_ps = b->node[i].stamp_ps + grace + TCP_TIMER_MIN_PS;
+            t->reo_due_ps = tcp_later(b->node[i].stamp_ps, grace + TCP_TIMER_MIN_PS);
             break;
         }
         tcp_board_unqueue(t, i);
@@ -549,7 +576,8 @@ static void tcp_rack(struct tcp_tx *t, uint64_t now)
             (n->stamp_ps == t->rack_ts_ps && n->end >= t->rack_end))
             break;
         if (n->stamp_ps + grace > now) {
-            t->reo_due_ps = tcp_min(t->reo_due_ps, n->stamp_ps + grace + TCP_TIMER_MIN_PS);
+            t->reo_due_ps = tcp_min(t->reo_due_ps,
+                                    tcp_later(n->stamp_ps, grace + TCP_TIMER_MIN_PS));
             break;
         }
         tcp_board_unqueue(t, i);
@@ -757,8 +785,8 @@ static inline bool tcp_send(struct gw_tx *tx, struct tcp_tx *t, uint64_t seq, ui
         tx->stats.retrans_bytes += len;
     }
     if (GW_UNLIKELY(tx->cc.pacing_bps != 0))
-        t->pace_ps = tcp_max(t->pace_ps, now) +
-                     gw_mul_div((uint64_t)len * 8, GW_PS_PER_S, tx->cc.pacing_bps);
+        t->pace_ps = tcp_later(tcp_max(t->pace_ps, now),
+                               gw_mul_div((uint64_t)len * 8, GW_PS_PER_S, tx->cc.pacing_bps));
     tx->host->emit_tx(tx, p, now);
     return true;
 }
@@ -782,7 +810,7 @@ static bool tcp_resend(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
     t->first_resent_ps = tcp_min(t->first_resent_ps, now);
     if (seq == t->una) {
         t->head_sent_ps = now;
-        t->rto_due_ps = now + tcp_rto_now(t);
+        t->rto_due_ps = tcp_later(now, tcp_rto_now(t));
     }
     return true;
 }
@@ -793,7 +821,7 @@ static bool tcp_send_new(struct gw_tx *tx, struct tcp_tx *t, uint32_t n, uint64_
         return false;
     if (t->nxt == t->una) {
         t->head_sent_ps = now;
-        t->rto_due_ps = now + tcp_rto_now(t);
+        t->rto_due_ps = tcp_later(now, tcp_rto_now(t));
     }
     t->nxt += n;
     t->last_len = n;
@@ -905,7 +933,8 @@ static void tcp_send_control(struct gw_tx *tx, struct tcp_tx *t, uint8_t flags, 
 
 static void tcp_send_syn(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
 {
-    t->rto_due_ps = now + tcp_min(TCP_RTO_FIRST_PS << tcp_min(t->syn_tries, 7), TCP_RTO_MAX_PS);
+    t->rto_due_ps = tcp_later(now, tcp_min(TCP_RTO_FIRST_PS << tcp_min(t->syn_tries, 7),
+                                           TCP_RTO_MAX_PS));
     t->syn_tries++;
     tcp_send_control(tx, t, TCP_SYN | (t->conf->ecn ? TCP_ECE | TCP_CWR : 0), now);
     tcp_arm(tx, t);
@@ -932,7 +961,8 @@ static void tcp_probe(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
         t->careful = true;
     }
     t->tlp_due_ps = GW_NEVER;
-    t->rto_due_ps = tcp_max(t->head_sent_ps + tcp_rto_now(t), now + GW_PS_PER_MS);
+    t->rto_due_ps = tcp_max(tcp_later(t->head_sent_ps, tcp_rto_now(t)),
+                            tcp_later(now, GW_PS_PER_MS));
 }
 
 /* ---- the sender: ACKs ------------------------------------------------------------------------ */
@@ -1029,7 +1059,7 @@ static inline void tcp_ack_basics(struct tcp_tx *t, const struct tcp_hdr *h, boo
     if (advanced) {
         t->timeouts = 0;
         t->head_sent_ps = h->ts_ps;
-        t->rto_due_ps = t->una == t->nxt ? GW_NEVER : now + t->rto_ps;
+        t->rto_due_ps = t->una == t->nxt ? GW_NEVER : tcp_later(now, t->rto_ps);
     }
 }
 
@@ -1160,7 +1190,7 @@ static void tcp_tx_packet(struct gw_tx *tx, struct gw_pkt *p, uint64_t now)
     uint64_t una = t->una;
     bool fin = h->flags & TCP_FIN;
 
-    if (GW_UNLIKELY(p->flags & (GW_PKT_CORRUPT | GW_PKT_TRIMMED))) {
+    if (GW_UNLIKELY(p->flags & (GW_PKT_CORRUPT | GW_PKT_TRIMMED) || t->phase == TCP_GIVEN_UP)) {
         tx->host->pkt_free(tx->net, p);
         return;
     }
@@ -1231,6 +1261,37 @@ static void tcp_reo_fire(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
     t->careful = true;
 }
 
+/* Nothing comes back: no more timers, the flow stays as it is. */
+static void tcp_give_up(struct tcp_tx *t)
+{
+    t->phase = TCP_GIVEN_UP;
+    t->rto_due_ps = t->tlp_due_ps = t->reo_due_ps = GW_NEVER;
+}
+
+static void tcp_syn_timeout(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
+{
+    tx->stats.timeouts++;
+    if (t->conf->syn_retries && t->syn_tries > t->conf->syn_retries)
+        tcp_give_up(t);
+    else
+        tcp_send_syn(tx, t, now);
+}
+
+static void tcp_timeout(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
+{
+    if (!t->timeouts) {
+        t->silent_ps = now;
+    } else if (t->conf->retries && now - t->silent_ps >= tcp_patience(t->conf->retries)) {
+        tx->stats.timeouts++;
+        tcp_give_up(t);
+        return;
+    }
+    tcp_enter_loss(tx, t, now);
+    t->tlp_due_ps = t->reo_due_ps = GW_NEVER;
+    t->rto_due_ps = tcp_later(now, tcp_rto_now(t));
+    t->careful = true;
+}
+
 static void tcp_tx_fire(void *owner, uint64_t now)
 {
     struct gw_tx *tx = owner;
@@ -1238,18 +1299,14 @@ static void tcp_tx_fire(void *owner, uint64_t now)
 
     t->armed_ps = GW_NEVER;
     if (t->phase == TCP_SYN_SENT && t->rto_due_ps <= now) {
-        tx->stats.timeouts++;
-        tcp_send_syn(tx, t, now);
+        tcp_syn_timeout(tx, t, now);
     } else if (t->phase == TCP_OPEN && t->una < t->nxt) {
         if (t->reo_due_ps <= now) {
             tcp_reo_fire(tx, t, now);
         } else if (t->tlp_due_ps <= now) {
             tcp_probe(tx, t, now);
         } else if (t->rto_due_ps <= now) {
-            tcp_enter_loss(tx, t, now);
-            t->tlp_due_ps = t->reo_due_ps = GW_NEVER;
-            t->rto_due_ps = now + tcp_rto_now(t);
-            t->careful = true;
+            tcp_timeout(tx, t, now);
         }
     }
     tcp_output(tx, t, now);
@@ -1394,7 +1451,8 @@ static void tcp_rx_fire(void *owner, uint64_t now)
     r->armed_ps = GW_NEVER;
     if (again) {
         r->tries++;
-        r->again_ps = now + tcp_min(TCP_RTO_FIRST_PS << tcp_min(r->tries, 7), TCP_RTO_MAX_PS);
+        r->again_ps = tcp_later(now, tcp_min(TCP_RTO_FIRST_PS << tcp_min(r->tries, 7),
+                                             TCP_RTO_MAX_PS));
         if (r->tries > TCP_TRIES_MAX)
             r->again_ps = GW_NEVER;
     }
@@ -1416,7 +1474,8 @@ static void tcp_rx_syn(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, uin
     r->ecn = r->conf->ecn && h->flags & TCP_ECE && h->flags & TCP_CWR;
     r->ts_ps = r->ts_recent_ps = h->ts_ps;
     r->syn_wait = r->careful = true;
-    r->again_ps = now + tcp_min(TCP_RTO_FIRST_PS << tcp_min(r->tries, 7), TCP_RTO_MAX_PS);
+    r->again_ps = tcp_later(now, tcp_min(TCP_RTO_FIRST_PS << tcp_min(r->tries, 7),
+                                         TCP_RTO_MAX_PS));
     tcp_send_syn_ack(rx, r, p, now);
     tcp_rx_arm(rx, r);
 }
@@ -1528,13 +1587,13 @@ static void tcp_rx_slow(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, ui
     tcp_reassemble(rx, r, h->seq, end);
     r->careful = r->ooo.count || r->ece || r->fin != GW_NEVER;
     if (r->nxt > r->fin && r->again_ps == GW_NEVER && !r->closed)
-        r->again_ps = now + TCP_RTO_FIRST_PS;
+        r->again_ps = tcp_later(now, TCP_RTO_FIRST_PS);
     if (at_once || r->quick || h->flags & TCP_PSH || r->nxt - r->acked > r->seg_bytes ||
         !r->conf->delayed_ack_ps) {
         r->quick -= r->quick != 0;
         tcp_send_ack(rx, r, p, now);
     } else {
-        r->due_ps = now + r->conf->delayed_ack_ps;
+        r->due_ps = tcp_later(now, r->conf->delayed_ack_ps);
         rx->host->pkt_free(rx->net, p);
     }
     tcp_rx_arm(rx, r);
@@ -1567,7 +1626,7 @@ static void tcp_rx_packet(struct gw_rx *rx, struct gw_pkt *p, uint64_t now)
         r->quick -= r->quick != 0;
         tcp_send_ack(rx, r, p, now);
     } else {
-        r->due_ps = now + r->conf->delayed_ack_ps;
+        r->due_ps = tcp_later(now, r->conf->delayed_ack_ps);
         rx->host->pkt_free(rx->net, p);
         tcp_rx_arm(rx, r);
     }
@@ -1731,6 +1790,11 @@ static const struct gw_param tcp_params[] = {
       "Receive window at most; 0: as much as window scaling can say (1 GiB)." },
     { "rto_min", GW_P_TIME, offsetof(struct tcp_conf, rto_min_ps), "200ms", "1us", "60s",
       "Least value of the variance term of the retransmission timeout." },
+    { "syn_retries", GW_P_U32, offsetof(struct tcp_conf, syn_retries), "6", "0", "127",
+      "How often a SYN is repeated before the flow is given up; 0: for ever." },
+    { "retries", GW_P_U32, offsetof(struct tcp_conf, retries), "15", "0", "1000",
+      "The flow is given up when nothing was acknowledged for as long as this many timeouts, "
+      "doubling from 200 ms, last (15: 924.6 s); 0: for ever." },
     { "delayed_ack", GW_P_TIME, offsetof(struct tcp_conf, delayed_ack_ps), "40ms", "0", "1s",
       "How long the ACK of a single segment waits for a second one; 0: no waiting." },
     { "sack", GW_P_BOOL, offsetof(struct tcp_conf, sack), "yes", NULL, NULL,

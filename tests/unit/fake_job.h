@@ -272,7 +272,8 @@ static struct fake_key *fake_keys(const struct fake_job *f, enum gw_op_kind kind
     return k;
 }
 
-/* Messages of no bytes are the barrier's. Pairs sends and recvs by (communicator, source, destination, tag, order); false: they differ. */
+/* Pairs sends and recvs by (communicator, source, destination, tag, order); false: they differ.
+ * Messages of no bytes are the barrier's. */
 static bool fake_match(struct fake_job *f)
 {
     uint32_t sends, recvs;

@@ -448,7 +448,7 @@ static void correlation_record(struct scratch *s, size_t n, const double *y, con
 }
 
 static const double iteration_ms[] = { 10, 12, 11, 15, 14, 20, 13, 18, 17, 19, 16, 25 };
-static const double other_ms[] = { 3, 4, 3, 5, 6, 5, 4, 7, 6, 7, 5, 8 };
+static const double other_ms[] = { 3, 4, 4, 5, 7, 6, 6, 7, 7, 7, 7, 9 };   /* no two means tie */
 static const double critical_ms[] = { 5, 8, 6, 9, 6, 14, 9, 10, 11, 12, 9, 13 };
 static const double same_ms[] = { 5, 5, 5, 5, 5, 5, 5, 5 };
 
@@ -460,18 +460,18 @@ static void test_correlation(void)
         { "correlation", 3, "n", 12, NULL },
         { "correlation", 2, "against", 0, "critical flow's FCT" },
         { "correlation", 3, "against", 0, "critical chain" },
-        { "correlation", 0, "pearson", 0.958886773987635, NULL },
-        { "correlation", 0, "pearson_low", 0.85610599801647, NULL },
-        { "correlation", 0, "pearson_high", 0.988700120136916, NULL },
-        { "correlation", 0, "spearman", 0.982418727209578, NULL },
-        { "correlation", 0, "spearman_low", 0.916567881203964, NULL },
-        { "correlation", 0, "spearman_high", 0.996392994440162, NULL },
-        { "correlation", 1, "pearson", 0.889022096092817, NULL },
-        { "correlation", 1, "pearson_low", 0.643380352895387, NULL },
-        { "correlation", 1, "pearson_high", 0.968688151152066, NULL },
-        { "correlation", 1, "spearman", 0.963223893965226, NULL },
-        { "correlation", 1, "spearman_low", 0.833130016138476, NULL },
-        { "correlation", 1, "spearman_high", 0.992319916446647, NULL },
+        { "correlation", 0, "pearson", 0.951946026190429, NULL },
+        { "correlation", 0, "pearson_low", 0.833290451750202, NULL },
+        { "correlation", 0, "pearson_high", 0.986758448448362, NULL },
+        { "correlation", 0, "spearman", 0.972027972027972, NULL },
+        { "correlation", 0, "spearman_low", 0.870476921391107, NULL },
+        { "correlation", 0, "spearman_high", 0.994205754040371, NULL },
+        { "correlation", 1, "pearson", 0.904714950523795, NULL },
+        { "correlation", 1, "pearson_low", 0.68807256119918, NULL },
+        { "correlation", 1, "pearson_high", 0.973275183508749, NULL },
+        { "correlation", 1, "spearman", 0.951048951048951, NULL },
+        { "correlation", 1, "spearman_low", 0.783873177356576, NULL },
+        { "correlation", 1, "spearman_high", 0.98966233726467, NULL },
         { "correlation", 2, "pearson", 0.887424658955096, NULL },
         { "correlation", 2, "pearson_low", 0.638922954646274, NULL },
         { "correlation", 2, "pearson_high", 0.968218149290267, NULL },

@@ -219,7 +219,24 @@ static void test_bombs(void)
     CU_ASSERT_STRING_EQUAL(at(gw_doc_root(d), "c.b.1")->text, "2");
     CU_ASSERT_STRING_EQUAL(at(gw_doc_root(d), "d.2")->text, "z");
     CU_ASSERT_PTR_NOT_EQUAL(at(gw_doc_root(d), "c.b"), at(gw_doc_root(d), "a.b"));
+    CU_ASSERT_STRING_EQUAL(at(gw_doc_root(d), "c")->key, "c");
+    CU_ASSERT_PTR_NULL(at(gw_doc_root(d), "d.0")->key);
     gw_doc_free(d);
+}
+
+/* Editors of Windows begin a file in UTF-8 with a byte order mark. */
+static void test_byte_order_mark(void)
+{
+    struct gw_error err;
+    struct gw_doc *d = parse("\xef\xbb\xbf" "a: 1\nb: x\n", &err);
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(d);
+    CU_ASSERT_STRING_EQUAL(at(gw_doc_root(d), "a")->text, "1");
+    CHECK_ROW(at(gw_doc_root(d), "a")->line == 1 && at(gw_doc_root(d), "a")->col == 1, "%u:%u",
+              at(gw_doc_root(d), "a")->line, at(gw_doc_root(d), "a")->col);
+    gw_doc_free(d);
+    d = parse("\xef\xbb\xbf", &err);
+    CHECK_ROW(!d && strstr(err.text, "the file is empty"), "got \"%s\"", err.text);
 }
 
 static void test_load(void)
@@ -395,6 +412,7 @@ static void test_dump(void)
         "a: Z\xc3\xbcrich\nb: \"\\u00a0\\u2028\\ufeff\\U0001f600\"\nc: \xe6\x9d\xb1\xe4\xba\xac\n",
         "a: -5\nb: - 5\n", "a: -5\nb: ?x\nc: :y\nd: x:y\ne: 'x: y'\nf: 'x #y'\ng: x#y\n",
         "a: ---x\nb: ...\nc: '--- x'\n", "a: \"%\"\nb: '@x'\nc: '`x'\nd: 5%\n",
+        "a: &x {b: [1]}\nk: [*x, ~, *x]\nl: *x\n",
         "a: [\"x\", ' ', '']\n", "'<<': 1\n", "a: 'yes'\nb: 012\n",
     };
     struct gw_error err;
@@ -444,6 +462,7 @@ static const struct gw_case cases[] = {
     { "binary files", test_binary },
     { "tc lines that YAML took apart", test_tc_lines },
     { "aliases and depth are bounded", test_bombs },
+    { "byte order mark", test_byte_order_mark },
     { "files", test_load },
     { "set", test_set },
     { "set: keys with dots", test_set_dots },

@@ -49,6 +49,9 @@ static const struct {
       "# c\nname,param_bytes,forward_s,backward_s,activation_bytes\n# c\na,1,1e-9,2e-9,3\n\n"
       "\"b, \"\"q\"\"\",0,0,0.5e-6,0\r\n",
       "a 1 1 2 3 | b, \"q\" 0 0 500 0" },
+    { "a byte order mark before it", GW_LAYERS_AUTO,
+      "\xef\xbb\xbf" "name,param_bytes,forward_s,backward_s,activation_bytes\na,1,0,0,3\n",
+      "a 1 0 0 3" },
     { "PipeDream, out of order, with a list of activations", GW_LAYERS_AUTO,
       VERTEX("10", "Linear(in_features=2, out_features=1)", "0.196", "1.5", "8.000", "12.000")
       VERTEX("2", "LSTM(2048, 1024)", "2.000", "3.000", "[6.0; 1.0; 1.0]", "7.0")
@@ -214,8 +217,8 @@ static void refusals(void)
         { "{\"json\": 1}\n", "x: the file is no layer table (CSV), PipeDream", GW_LAYERS_AUTO },
         { "{\"json\": 1}\n", "x:1:", GW_LAYERS_ASTRA },
         { "DATA\n1\nx -1 0 ALLREDUCE 5 0 NONE 0 0 NONE 0 5\n",
-          "gradients of all its layers are 0; a table that computes or sends something is needed "
-          "(1 collectives", GW_LAYERS_AUTO },
+          "gradients of all its layers are 0; a table that computes or sends something is needed; "
+          "1 collectives", GW_LAYERS_AUTO },
         { "name,param_bytes,forward_s,backward_s,activation_bytes\na,0,0,0,9\n",
           "gradients of all its layers are 0", GW_LAYERS_AUTO },
         { "train_iter:10\nEmb:\n time_gpu_max: 1\n", "operator Emb has no time_gpu_avg",

@@ -387,6 +387,50 @@ static void test_load(void)
     gw_registry_free(r);
 }
 
+/* A shared object cut off anywhere is refused before the linker maps it; a pipe does not block. */
+static void test_bad_files(void)
+{
+    char dir[] = "/tmp/gw-test-so-XXXXXX", path[64];
+    struct gw_registry *r = fresh(false);
+    struct gw_error err = { GW_OK, "" };
+    FILE *f;
+
+    CU_ASSERT_FATAL(mkdtemp(dir) != NULL);
+    CU_ASSERT_EQUAL(gw_registry_load(r, dir, &err), GW_IO);
+    CHECK_ROW(strstr(err.text, "this is no file but a directory") != NULL, "got \"%s\"", err.text);
+    snprintf(path, sizeof path, "%s/x.so", dir);
+    CU_ASSERT_FATAL(mkfifo(path, 0600) == 0);
+    err.code = GW_OK;
+    CU_ASSERT_EQUAL(gw_registry_load(r, path, &err), GW_IO);
+    CHECK_ROW(strstr(err.text, "this is no file but a pipe") != NULL, "got \"%s\"", err.text);
+    unlink(path);
+#ifdef GW_TEST_BUILDDIR
+    static char bytes[1 << 20];
+    size_t n;
+
+    f = fopen(GW_TEST_BUILDDIR "/emu/qdisc/sch_pfifo.so", "rb");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+    n = fread(bytes, 1, sizeof bytes, f);
+    fclose(f);
+    CU_ASSERT_FATAL(n > 4096 && n < sizeof bytes);
+    for (size_t cut = 0; cut < n; cut += cut < 64 ? 1 : n / 50) {
+        f = fopen(path, "wb");
+        CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+        CU_ASSERT_EQUAL(fwrite(bytes, 1, cut, f), cut);
+        fclose(f);
+        err.code = GW_OK;
+        CHECK_ROW(gw_registry_load(r, path, &err) == GW_ABI &&
+                      strstr(err.text, cut < 64 ? "no shared object" : "the file is cut off"),
+                  "cut at %zu of %zu: \"%s\"", cut, n, err.text);
+    }
+    unlink(path);
+#else
+    (void)f;
+#endif
+    rmdir(dir);
+    gw_registry_free(r);
+}
+
 static void write_file(const char *path, const char *text)
 {
     FILE *f = fopen(path, "w");
@@ -485,6 +529,7 @@ static const struct gw_case cases[] = {
     { "find", test_find },
     { "the same name twice", test_twice },
     { "shared objects", test_load },
+    { "files that are no plugins", test_bad_files },
     { "data files", test_open_data },
     { "host table", test_host },
     { NULL, NULL },

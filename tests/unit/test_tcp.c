@@ -85,7 +85,7 @@ struct net {
     struct line fwd, rev;
     struct event *heap;
     uint32_t events;
-    uint64_t order, now, carry, busy_until;
+    uint64_t order, now, carry, busy_until, last_ps;    /* of a timer                          */
     uint64_t *leave;                    /* ring of departures still to come                     */
     uint32_t leave_head, leave_tail;
     struct box *spare;
@@ -458,6 +458,7 @@ static bool step(struct net *n)
             receive(n, ev.pkt, n->now);
         } else if (ev.timer->armed && ev.timer->gen == ev.gen) {
             ev.timer->armed = false;
+            n->last_ps = n->now;
             ev.timer->fire(ev.timer->owner, n->now);
         }
     }
@@ -1174,6 +1175,49 @@ static void headers(void)
     net_close(n);
 }
 
+/* Nothing ever gets through: a last timeout, and no timer after it. */
+static void gives_up(void)
+{
+    static const struct {
+        const char *name, *set[2][2];
+        uint64_t at_ms;                 /* of the last timeout                                  */
+        uint32_t timeouts, syns;
+    } rows[] = {
+        { "six SYNs more", { { NULL } }, 127000, 7, 7 },
+        { "two SYNs more", { { "syn_retries", "2" } }, 7000, 3, 3 },
+        { "SYNs at most two minutes apart", { { "syn_retries", "8" } }, 367000, 9, 9 },
+        { "as 15 retries from 200 ms", { { "syn", "no" } }, 967000, 14, 0 },
+        { "as 3 retries from 200 ms", { { "syn", "no" }, { "retries", "3" } }, 7000, 3, 0 },
+    };
+
+    for (uint32_t i = 0; i < GW_ARRAY_LEN(rows); i++) {
+        struct setup s = { .cc = &gw_cc_cubic, .rtt_ps = MS, .bytes = 5 * MSS, .loss = 1,
+                           .until_ps = GW_NEVER };
+        struct net *n;
+
+        memcpy(s.set, rows[i].set, sizeof rows[i].set);
+        n = transfer(&s, rows[i].name);
+        CHECK_ROW(n->last_ps == rows[i].at_ms * MS && !n->events, "%s: ends at %.3f s",
+                  rows[i].name, (double)n->last_ps * 1e-12);
+        CHECK_ROW(n->tx.stats.timeouts == rows[i].timeouts && n->syns == rows[i].syns &&
+                      !n->delivered && !n->closed, "%s: %llu timeouts, %llu SYNs", rows[i].name,
+                  (unsigned long long)n->tx.stats.timeouts, (unsigned long long)n->syns);
+        net_close(n);
+    }
+}
+
+/* Without a limit a flow tries until the end of time, which the engine calls an error. */
+static void never_gives_up(void)
+{
+    struct setup s = { .cc = &gw_cc_cubic, .rtt_ps = MS, .bytes = 1, .loss = 1,
+                       .until_ps = GW_NEVER - 2, .set = { { "syn_retries", "0" } } };
+    struct net *n = transfer(&s, "for ever");
+
+    CHECK_ROW(n->tx.stats.timeouts > 153000 && n->tx.stats.timeouts < 154000,
+              "%llu timeouts in 213 days", (unsigned long long)n->tx.stats.timeouts);
+    net_close(n);
+}
+
 /* A bad MTU or a missing congestion control is a sentence, not a crash. */
 static void refused(void)
 {
@@ -1221,6 +1265,8 @@ static const struct gw_case cases[] = {
     { "window validation", window_validation },
     { "pacing", pacing },
     { "headers", headers },
+    { "giving up", gives_up },
+    { "not giving up", never_gives_up },
     { "refusals", refused },
     { "option rows", option_rows },
     { NULL, NULL },

@@ -44,30 +44,20 @@ struct reader {
 /* The next line that is not blank, with its leading blanks; NULL at the end or after a failure. */
 static char *next_line(struct reader *r)
 {
-    ssize_t n;
+    enum gw_status st = GW_OK;
+    size_t n;
 
     if (r->again) {
         r->again = false;
         return r->line;
     }
-    while ((n = getline(&r->line, &r->room, r->f)) >= 0) {
-        if (r->no == UINT32_MAX) {
-            gw_fail(r->err, GW_SYNTAX, "%s: more than 2^32 lines", r->path);
-            return NULL;
-        }
-        r->no++;
-        if (strlen(r->line) != (size_t)n) {
-            gw_fail(r->err, GW_SYNTAX, "%s:%u: there is a zero byte in the line; this is no text",
-                    r->path, r->no);
-            return NULL;
-        }
+    while (gw_text_line(r->f, r->path, &r->line, &r->room, &r->no, &st, r->err)) {
+        n = strlen(r->line);
         while (n && isspace((unsigned char)r->line[n - 1]))
             r->line[--n] = '\0';
         if (!gw_line_blank(r->line))
             return r->line;
     }
-    if (ferror(r->f))
-        gw_fail(r->err, GW_IO, "%s: cannot be read", r->path);
     return NULL;
 }
 
@@ -614,8 +604,8 @@ static enum gw_status read_astra(struct reader *r, enum gw_layer_format format)
     if (failed(r) != GW_OK)
         return failed(r);
     if (r->dropped) {
-        snprintf(note, sizeof note, "%u collectives of an iteration, %llu bytes together, are not in "
-                 "the table, which holds gradients alone", r->dropped,
+        snprintf(note, sizeof note, "%u collectives of an iteration, %llu bytes together, are not "
+                 "in the table, which holds gradients alone", r->dropped,
                  (unsigned long long)r->dropped_bytes);
         r->out->warning = strdup(note);
     }
@@ -687,7 +677,7 @@ static enum gw_layer_format guess(const char *line)
     return GW_LAYERS_AUTO;       /* ASTRA-sim, SimAI, or nothing that is known                 */
 }
 
-/* A first line of ASTRA-sim or SimAI: a row of 12 or 13 words, or a word that names a parallelism. */
+/* A first line of ASTRA-sim or SimAI: a row, or a word that names a parallelism. */
 static bool astra_like(const char *line)
 {
     char *w[ASTRA_WORDS], *copy = strdup(line);
@@ -727,8 +717,8 @@ static enum gw_status read_any(struct reader *r, enum gw_layer_format format)
     if (format != GW_LAYERS_ASTRA && !strncmp(line, "train_iter:", 11))
         return read_aiob(r);
     if (format == GW_LAYERS_AUTO && !astra_like(line))
-        return gw_fail(r->err, GW_SYNTAX, "%s: the file is no layer table (CSV), PipeDream profile, "
-                       "ASTRA-sim or SimAI text; --from NAME says which one it is meant to be",
+        return gw_fail(r->err, GW_SYNTAX, "%s: the file is no layer table (CSV), PipeDream "
+                       "profile, ASTRA-sim or SimAI text; --from NAME says what it is meant to be",
                        r->path);
     return read_astra(r, format);
 }
@@ -747,9 +737,9 @@ struct gw_layers *gw_layers_read(FILE *f, const char *path, enum gw_layer_format
     if (own.code == GW_OK && !r.out->count)
         gw_fail(&own, GW_SYNTAX, "%s: there are no layers in the file", path);
     if (own.code == GW_OK && all_zero(r.out))
-        gw_fail(&own, GW_SYNTAX, "%s: the times and gradients of all its layers are 0; a table that "
-                "computes or sends something is needed%s%s%s", path, r.out->warning ? " (" : "",
-                r.out->warning ? r.out->warning : "", r.out->warning ? ")" : "");
+        gw_fail(&own, GW_SYNTAX, "%s: the times and gradients of all its layers are 0; a table "
+                "that computes or sends something is needed%s%s", path,
+                r.out->warning ? "; " : "", r.out->warning ? r.out->warning : "");
     free(r.line);
     if (own.code == GW_OK)
         return r.out;

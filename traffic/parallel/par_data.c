@@ -124,13 +124,10 @@ static enum gw_status dp_read_model(struct gw_job *job, struct gw_error *err)
 
     if (!f)
         return err && err->code != GW_OK ? err->code : GW_IO;
-    while (st == GW_OK && getline(&line, &room, f) >= 0) {
-        no++;
+    while (gw_text_line(f, path, &line, &room, &no, &st, err)) {
         if (!gw_line_blank(line))
             st = dp_layer_line(job, line, path, no, &header, err);
     }
-    if (st == GW_OK && ferror(f))
-        st = gw_fail(err, GW_IO, "%s: cannot be read", path);
     if (st == GW_OK && !j->layers)
         st = gw_fail(err, GW_SYNTAX, "%s: the layer table has no rows", path);
     free(line);

@@ -6,7 +6,8 @@
  * when it has its result, and a rank that is in no group of a step passes over it: subgroups may
  * differ from step to step, each set of members has a communicator of its own. Bytes are the full
  * vector: of an all-gather the result, of a reduce-scatter the input, of an all-to-all what a
- * member holds before (and after). An iteration begins when all ranks have ended the one before. Hosts go by name; without `groups` the step is for all ranks.
+ * member holds before (and after). An iteration begins when all ranks have ended the one before.
+ * Hosts go by name; without `groups` the step is for all ranks.
  *
  * Left out: compute between the steps; several ranks on one host.
  */

@@ -1,10 +1,10 @@
 /*
  * chain.h - what an iteration waited for last, and the messages behind that
  *
- * For an iteration that all ranks ended: the rank that ended last (the lowest of equals) waited last
- * for some message; that is the iteration's critical message. What made that message be sent at
- * last was the arrival of an earlier one (message.cause_message), and so on until a message whose
- * last cause was local work, or one of another iteration. All messages of this walk are the
+ * For an iteration that all ranks ended: the rank that ended last (the lowest of equals) waited
+ * last for some message; that is the iteration's critical message. What made that message be sent
+ * at last was the arrival of an earlier one (message.cause_message), and so on until a message
+ * whose last cause was local work, or one of another iteration. All messages of this walk are the
  * iteration's chain; they follow each other in time, none begins before the one behind it ended.
  *
  * Both iterations and messages go by in order of job and iteration, one iteration in memory.

@@ -6,9 +6,9 @@
  * The time of iteration i of a job is E(i) - E(i-1), E(i) being the latest end of iteration i over
  * the job's ranks and E(-1) the earliest start of the first one: the pace at which the whole job
  * moves on, waiting and overlap included, so that the times of a job add up to its length. An
- * iteration counts only if all of the job's ranks have ended it (a run that was cut off leaves others
- * behind); where the record does not know the job, if as many ranks have as ended the first one.
- * Should iteration i-1 be missing, the earliest start of i takes the place of E(i-1).
+ * iteration counts only if all of the job's ranks have ended it (a run that was cut off leaves
+ * others behind); where the record does not know the job, if as many ranks have as ended the first
+ * one. Should iteration i-1 be missing, the earliest start of i takes the place of E(i-1).
  *
  * Quantiles are linear between order statistics: of n sorted samples, quantile f lies at position
  * (n - 1) f counted from 0 (Hyndman and Fan's definition 7, GSL's, R's default).

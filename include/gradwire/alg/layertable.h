@@ -12,7 +12,9 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/types.h>
 
 #include <gradwire/base.h>
 
@@ -38,6 +40,40 @@ static inline char *gw_line_trim(char *s)
     while (isspace((unsigned char)*s))
         s++;
     return s;
+}
+
+/*
+ * gw_text_line() - the next line of @f into *@line by getline(), counted in *@no
+ *
+ * A byte order mark before the first one is taken off; a zero byte is refused. False: the end, or a
+ * failure that *@st tells.
+ */
+static inline bool gw_text_line(FILE *f, const char *path, char **line, size_t *room, uint32_t *no,
+                                enum gw_status *st, struct gw_error *err)
+{
+    ssize_t n;
+
+    if (*st != GW_OK)
+        return false;
+    n = getline(line, room, f);
+    if (n < 0) {
+        if (ferror(f))
+            *st = gw_fail(err, GW_IO, "%s: cannot be read", path);
+        return false;
+    }
+    if (*no == UINT32_MAX) {
+        *st = gw_fail(err, GW_SYNTAX, "%s: more than 2^32 lines", path);
+        return false;
+    }
+    ++*no;
+    if (strlen(*line) != (size_t)n) {
+        *st = gw_fail(err, GW_SYNTAX, "%s:%u: there is a zero byte in the line; this is no text",
+                      path, *no);
+        return false;
+    }
+    if (*no == 1 && !strncmp(*line, "\xef\xbb\xbf", 3))
+        memmove(*line, *line + 3, (size_t)n - 2);
+    return true;
 }
 
 /* True for a line that holds nothing to read: empty or a comment. */

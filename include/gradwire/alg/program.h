@@ -58,7 +58,7 @@ static inline enum gw_status gw_prog_nomem(const struct gw_program *p, struct gw
                    p->job->name, p->rank);
 }
 
-#define GW_BARRIER_COMM UINT32_MAX   /* communicator of the barrier's messages                     */
+#define GW_BARRIER_COMM UINT32_MAX   /* communicator of the barrier's messages */
 
 /*
  * gw_prog_barrier() - an operation that ends when all ranks have come to @iteration's barrier

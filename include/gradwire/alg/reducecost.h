@@ -89,13 +89,10 @@ static inline enum gw_status gw_reduce_cost_read(struct gw_job *job, const char 
                        sizeof path, err);
     if (!f)
         return err && err->code != GW_OK ? err->code : GW_IO;
-    while (st == GW_OK && getline(&line, &room, f) >= 0) {
-        no++;
+    while (gw_text_line(f, path, &line, &room, &no, &st, err)) {
         if (!gw_line_blank(line))
             st = gw_reduce_cost_line(job, line, path, no, c, err);
     }
-    if (st == GW_OK && ferror(f))
-        st = gw_fail(err, GW_IO, "%s: cannot be read", path);
     if (st == GW_OK && !c->table.count)
         st = gw_fail(err, GW_SYNTAX, "%s: the cost table has no rows", path);
     free(line);
