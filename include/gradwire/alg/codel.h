@@ -9,7 +9,7 @@
 #ifndef GRADWIRE_ALG_CODEL_H
 #define GRADWIRE_ALG_CODEL_H
 
-#include <gradwire/gradwire.h>
+#include <gradwire/plugin.h>
 
 enum { GW_CODEL_SHIFT = 10 };
 #define GW_CODEL_NEVER UINT32_C(0x7fffffff)     /* a threshold that no sojourn passes           */

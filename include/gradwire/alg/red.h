@@ -13,7 +13,7 @@
 #ifndef GRADWIRE_ALG_RED_H
 #define GRADWIRE_ALG_RED_H
 
-#include <gradwire/gradwire.h>
+#include <gradwire/plugin.h>
 
 enum { GW_RED_ECN = 1, GW_RED_HARDDROP = 2, GW_RED_ADAPTATIVE = 4, GW_RED_NODROP = 8 };
 enum { GW_RED_STAB = 256 };

@@ -8,7 +8,7 @@
 #ifndef GRADWIRE_ALG_TCWORDS_H
 #define GRADWIRE_ALG_TCWORDS_H
 
-#include <gradwire/gradwire.h>
+#include <gradwire/plugin.h>
 
 enum gw_tcword_type {
     GW_TCW_U32,          /* uint32_t: a count (get_unsigned, get_u32)                          */
