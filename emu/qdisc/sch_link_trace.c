@@ -473,7 +473,7 @@ static void link_trace_show(const struct gw_qdisc *q, struct gw_tc_out *o)
     o->str(o, "file", "file %s ", s->path);
     o->str(o, "format", "format %s ", s->format == SERIES ? "series" : "mahimahi");
     o->u64(o, "limit", "limit %llup ", s->limit);
-    o->real(o, "mean_rate_bps", "mean_rate %.0fbit ", mean_rate(s));
+    o->u64(o, "mean_rate_bps", "mean_rate %llubit ", (unsigned long long)(mean_rate(s) + 0.5));
 }
 
 static void link_trace_advise(const struct gw_qdisc *q,
