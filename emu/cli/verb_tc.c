@@ -1,11 +1,11 @@
 /*
  * verb_tc - tc(8)'s words on scratch devices and on the links of a study
  *
- * `--script` runs one command a line and answers one JSON object a line, so that a tc script can be
- * tried or checked without touching a machine. Without `--study` devices spring into being when they
- * are named: txqueuelen 1000, no rate, nothing hanging at them. With it the devices are the ends of
- * the study's links, after its own `tc:` lines; the file itself is never changed. What a discipline
- * does other than its words promise is said in notes, with the effective figure.
+ * `--script` runs one command a line and answers one JSON object a line, so that a tc script can
+ * be tried or checked without touching a machine. Without `--study` devices spring into being when
+ * they are named: txqueuelen 1000, no rate, nothing hanging at them. With it the devices are the
+ * ends of the study's links, after its own `tc:` lines; the file itself is never changed. What a
+ * discipline does other than its words promise is said in notes, with the effective figure.
  */
 #include "emu/cli/args.h"
 #include "emu/cli/study.h"
@@ -22,10 +22,11 @@ struct tc_conf {
 
 static const struct gw_arg tc_rows[] = {
     { "script", 0, GW_ARG_TEXT, offsetof(struct tc_conf, script), "FILE",
-      "Runs one command a line (- is standard input; # begins a comment) and prints one JSON object "
-      "a line: cmd, rc, stdout, stderr, and notes if there are any." },
+      "Runs one command a line (- is standard input; # begins a comment) and prints one JSON "
+      "object a line: cmd, rc, stdout, stderr, and notes if there are any." },
     { "study", 0, GW_ARG_TEXT, offsetof(struct tc_conf, study), "STUDY",
-      "Works on the links of this study, a device being one end (wan:a); the file stays as it is." },
+      "Works on the links of this study, a device being one end (wan:a); the file stays as it "
+      "is." },
     { "set", 0, GW_ARG_LIST, offsetof(struct tc_conf, set), "PATH=VALUE",
       "Sets a value of the study, e.g. topology.wan.delay=40ms; may be repeated." },
 };
@@ -255,11 +256,11 @@ static int tc_run(struct gw_cli *cli)
     int rc = GW_EXIT_GOOD;
 
     if (c->script && cli->operand_count)
-        gw_fail(&err, GW_PARAM, "gradwire tc: %s stands behind --script; give one of them, a command "
-                "or a script", cli->operand[0]);
+        gw_fail(&err, GW_PARAM, "gradwire tc: %s stands behind --script; give one of them, a "
+                "command or a script", cli->operand[0]);
     else if (!c->script && !c->study)
-        gw_fail(&err, GW_PARAM, "gradwire tc: say on what: --study STUDY, for its links, or --script "
-                "FILE, for scratch devices");
+        gw_fail(&err, GW_PARAM, "gradwire tc: say on what: --study STUDY, for its links, or "
+                "--script FILE, for scratch devices");
     else if (!c->study && c->set.count)
         gw_fail(&err, GW_PARAM, "gradwire tc: --set sets values of a study; give --study, too");
     if (err.code != GW_OK)
@@ -279,14 +280,14 @@ const struct gw_verb gw_verb_tc = {
     .summary = "Speaks tc(8)'s words to the links of a study, or to scratch devices",
     .text = "gradwire tc --study wan.yaml -s -j qdisc show dev wan:a\n"
             "gradwire tc --script setup.tc\n"
-            "The words are those of iproute2 6.1: qdisc, class and filter with add, change, replace, "
-            "link, delete and show, the options -s -d -j -p -r -iec, and its abbreviations. Exit "
-            "codes of one command are tc's: 1 refused by tc, 2 refused by the kernel, 255 incomplete "
-            "line, unknown object or verb, bad handle. Other than tc 6.1: a negative rate is refused; "
-            "-j class show prints JSON; chains, actions, estimators, shared blocks and a size table "
-            "below the root are refused; a filter matches TOS, length, protocol, addresses, ports, "
-            "the priority (fw, meta) and, in basic, the training tags: tag(layer eq 3), tag(class eq "
-            "5), tag(flow eq 0).",
+            "The words are those of iproute2 6.1: qdisc, class and filter with add, change, "
+            "replace, link, delete and show, the options -s -d -j -p -r -iec, and its "
+            "abbreviations. Exit codes of one command are tc's: 1 refused by tc, 2 refused by the "
+            "kernel, 255 incomplete line, unknown object or verb, bad handle. Other than tc 6.1: a "
+            "negative rate is refused; -j class show prints JSON; chains, actions, estimators, "
+            "shared blocks and a size table below the root are refused; a filter matches TOS, "
+            "length, protocol, addresses, ports, the priority (fw, meta) and, in basic, the "
+            "training tags: tag(layer eq 3), tag(class eq 5), tag(flow eq 0).",
     .rows = tc_rows, .row_count = GW_ARRAY_LEN(tc_rows), .conf_bytes = sizeof(struct tc_conf),
     .run = tc_run,
 };

@@ -7,8 +7,8 @@
  * last packet of the lowest queue is dropped. Classes 1 to 40 (hexadecimal) stand for the queues
  * and are only there to be looked at.
  * Follows net/sched/sch_skbprio.c of Linux 6.1 (Nishanth Devarajan and others, 2018). A queue is
- * linked one way only, so that a drop at its tail walks it; limits are small. Left out: nothing that
- * a packet can notice.
+ * linked one way only, so that a drop at its tail walks it; limits are small. Left out: nothing
+ * that a packet can notice.
  */
 #include <gradwire/gradwire.h>
 
@@ -132,8 +132,8 @@ static enum gw_status skbprio_graft(struct gw_qdisc *q, uint32_t classid, struct
                                     struct gw_qdisc **old, struct gw_error *err)
 {
     (void)q, (void)child, (void)old;
-    return gw_fail(err, GW_PARAM, "RTNETLINK answers: Operation not supported: class %x:%x of skbprio "
-                   "takes no discipline", classid >> 16, classid & 0xffff);
+    return gw_fail(err, GW_PARAM, "RTNETLINK answers: Operation not supported: class %x:%x of "
+                   "skbprio takes no discipline", classid >> 16, classid & 0xffff);
 }
 
 static enum gw_status skbprio_tc_parse(const struct gw_tc_args *a, void *conf, uint64_t *given,

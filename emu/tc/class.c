@@ -21,10 +21,10 @@ static int read_id(struct gw_tc_run *r, const char *what, uint32_t *id)
     if (!v)
         return GW_TC_USAGE;
     if (*id)
-        return GW_TC_REFUSE(r->err, GW_TC_USAGE, "Error: duplicate \"%s\": \"%s\" is the second "
+        return GW_TC_NO(r->err, GW_TC_USAGE, "Error: duplicate \"%s\": \"%s\" is the second "
                             "value", what, v);
     if (!gw_tc_id(v, id))
-        return GW_TC_REFUSE(r->err, GW_TC_USAGE, "Error: argument \"%s\" is wrong: invalid %s ID", v,
+        return GW_TC_NO(r->err, GW_TC_USAGE, "Error: argument \"%s\" is wrong: invalid %s ID", v,
                             strcmp(what, "parent") ? "class" : what);
     return GW_TC_GOOD;
 }
@@ -36,7 +36,7 @@ static int read_word(struct gw_tc_run *r, struct frame *f)
     if (!strcmp(word, "dev")) {
         v = gw_tc_next(r);
         if (v && f->dev)
-            return GW_TC_REFUSE(r->err, GW_TC_USAGE, "Error: duplicate \"dev\": \"%s\" is the second "
+            return GW_TC_NO(r->err, GW_TC_USAGE, "Error: duplicate \"dev\": \"%s\" is the second "
                                 "value", v);
         f->dev = v;
         return v ? GW_TC_GOOD : GW_TC_USAGE;
@@ -46,18 +46,18 @@ static int read_word(struct gw_tc_run *r, struct frame *f)
     if (!strcmp(word, "parent"))
         return read_id(r, word, &f->parent);
     if (!strcmp(word, "handle"))
-        return GW_TC_REFUSE(r->err, GW_TC_USAGE, "Error: try \"classid\" instead of \"handle\"");
+        return GW_TC_NO(r->err, GW_TC_USAGE, "Error: try \"classid\" instead of \"handle\"");
     if (!strcmp(word, "root")) {
         if (f->parent)
-            return GW_TC_REFUSE(r->err, GW_TC_USAGE, "Error: \"root\" is duplicate parent ID");
+            return GW_TC_NO(r->err, GW_TC_USAGE, "Error: \"root\" is duplicate parent ID");
         f->parent = GW_TC_ROOT;
         return GW_TC_GOOD;
     }
     if (gw_tc_matches(word, "estimator"))
-        return GW_TC_REFUSE(r->err, GW_TC_USAGE, "Error: \"%s\": rate estimators are not modelled; "
+        return GW_TC_NO(r->err, GW_TC_USAGE, "Error: \"%s\": rate estimators are not modelled; "
                             "leave it out", word);
     if (gw_tc_matches(word, "help"))
-        return GW_TC_REFUSE(r->err, GW_TC_USAGE, "Usage: tc class [ add | del | change | replace ] "
+        return GW_TC_NO(r->err, GW_TC_USAGE, "Usage: tc class [ add | del | change | replace ] "
                             "dev DEV [ classid CLASSID ] [ root | parent CLASSID ] KIND ...");
     f->kind = word;
     return GW_TC_GOOD;
@@ -80,7 +80,7 @@ static int answers(struct gw_tc_run *r, const struct frame *f, const char *why)
 {
     char id[24];
 
-    return GW_TC_REFUSE(r->err, GW_TC_KERNEL, "RTNETLINK answers: %s (class %s)", why,
+    return GW_TC_NO(r->err, GW_TC_KERNEL, "RTNETLINK answers: %s (class %s)", why,
                         gw_tc_id_text(f->classid, id));
 }
 
@@ -112,7 +112,7 @@ static int do_change(struct gw_tc_run *r, struct gw_qdisc *q, const struct frame
     int rc = GW_TC_GOOD;
 
     if (!conf)
-        return GW_TC_REFUSE(r->err, GW_TC_KERNEL, "out of memory for a class");
+        return GW_TC_NO(r->err, GW_TC_KERNEL, "out of memory for a class");
     if (!ops->tc_class_parse)
         gw_params_read(ops->class_params, ops->class_param_count, conf, NULL, NULL, q->kind, NULL,
                        r->err);
@@ -178,7 +178,7 @@ static int read_kind(struct gw_tc_run *r, struct gw_tree *t, const struct frame 
 
     if (!q || !conf || !q->ops->class_change ||
         (!q->ops->tc_class_parse && !q->ops->class_param_count))
-        rc = GW_TC_REFUSE(r->err, GW_TC_WORDS, "Error: Qdisc \"%s\" is classless%s%s", f->kind,
+        rc = GW_TC_NO(r->err, GW_TC_WORDS, "Error: Qdisc \"%s\" is classless%s%s", f->kind,
                           q ? "" : ": ", q ? "" : inner.text);
     else
         rc = gw_tc_words_exit(gw_tree_parse(q, a, conf, &given, r->err));
@@ -198,7 +198,7 @@ int gw_tc_class(struct gw_tc_run *r)
     if (rc)
         return rc;
     if (!f.dev)
-        return GW_TC_REFUSE(r->err, GW_TC_KERNEL, "RTNETLINK answers: No such device; write dev DEV");
+        return GW_TC_NO(r->err, GW_TC_KERNEL, "RTNETLINK answers: No such device; write dev DEV");
     t = gw_tc_dev(r, f.dev);
     if (!t)
         return GW_TC_WORDS;

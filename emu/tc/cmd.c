@@ -4,10 +4,10 @@
  * The frame of iproute2 6.1's tc/tc.c, tc_qdisc.c and tc_class.c: the same abbreviations, in the
  * same order of preference, and the same exit codes: 1 for what tc itself refuses, 2 for what the
  * kernel refuses, 255 for lines that end too early, unknown objects and verbs and bad handles.
- * What a command means for the tree is in qdisc.c and class.c, what `show` prints in show.c, filters
- * in filter.c. Left out: chains, actions, monitor, exec, batch files and network namespaces, which
- * are refused by name; -graph, colours and time stamps, which are taken and change nothing. Other
- * than tc 6.1, `-j class show` prints JSON (tc 6.1 prints text there).
+ * What a command means for the tree is in qdisc.c and class.c, what `show` prints in show.c,
+ * filters in filter.c. Left out: chains, actions, monitor, exec, batch files and network
+ * namespaces, which are refused by name; -graph, colours and time stamps, which are taken and
+ * change nothing. Other than tc 6.1, `-j class show` prints JSON (tc 6.1 prints text there).
  */
 #include <stdlib.h>
 
@@ -160,7 +160,7 @@ static int read_option(struct gw_tc_run *r, const char *word, bool *ended)
     const char *name;
 
     if (!option_find(word, &what))
-        return GW_TC_REFUSE(r->err, GW_TC_USAGE, "Option \"%s\" is unknown, try \"tc -help\"", word);
+        return GW_TC_NO(r->err, GW_TC_USAGE, "Option \"%s\" is unknown, try \"tc -help\"", word);
     switch (what) {
     case OPT_STATS:
         o->stats = true;
@@ -189,10 +189,10 @@ static int read_option(struct gw_tc_run *r, const char *word, bool *ended)
         break;
     case OPT_NETNS:
         name = gw_tc_next(r);
-        return name ? GW_TC_REFUSE(r->err, GW_TC_USAGE, "Cannot open network namespace \"%s\": the "
+        return name ? GW_TC_NO(r->err, GW_TC_USAGE, "Cannot open network namespace \"%s\": the "
                                    "devices here belong to no namespace", name) : GW_TC_USAGE;
     case OPT_BATCH:
-        return GW_TC_REFUSE(r->err, GW_TC_USAGE, "Option \"%s\": there are no batch files here; "
+        return GW_TC_NO(r->err, GW_TC_USAGE, "Option \"%s\": there are no batch files here; "
                             "use gradwire tc --script FILE", word);
     case OPT_NONE_ARG:
         return gw_tc_next(r) ? GW_TC_GOOD : GW_TC_USAGE;
@@ -225,8 +225,11 @@ static bool verb_find(struct gw_tc_run *r, const char *word, const char *object)
     return false;
 }
 
-static const struct { const char *name; int (*run)(struct gw_tc_run *r), (*list)(struct gw_tc_run *r); }
-objects[] = {
+static const struct {
+    const char *name;
+    int (*run)(struct gw_tc_run *r);
+    int (*list)(struct gw_tc_run *r);
+} objects[] = {
     { "qdisc",  gw_tc_qdisc,  gw_tc_qdisc_list },
     { "class",  gw_tc_class,  gw_tc_class_list },
     { "filter", gw_tc_filter, gw_tc_filter },
@@ -239,7 +242,7 @@ static int run_object(struct gw_tc_run *r, size_t i)
     const char *object = objects[i].name, *verb;
 
     if (!objects[i].run)
-        return GW_TC_REFUSE(r->err, GW_TC_USAGE, "Object \"%s\" is not modelled; qdisc, class and "
+        return GW_TC_NO(r->err, GW_TC_USAGE, "Object \"%s\" is not modelled; qdisc, class and "
                             "filter are", object);
     r->at++;
     r->verb = (struct gw_tc_verb){ "show", 0, false, true };
@@ -249,10 +252,10 @@ static int run_object(struct gw_tc_run *r, size_t i)
     if (verb_find(r, verb, object))
         return r->verb.show ? objects[i].list(r) : objects[i].run(r);
     if (gw_tc_matches(verb, "help"))
-        return GW_TC_REFUSE(r->err, GW_TC_USAGE, "Usage: tc %s [ add | change | replace | %sdelete "
+        return GW_TC_NO(r->err, GW_TC_USAGE, "Usage: tc %s [ add | change | replace | %sdelete "
                             "| show ] dev DEV ...; `gradwire help tc` says more", object,
                             strcmp(object, "qdisc") ? "" : "link | ");
-    return GW_TC_REFUSE(r->err, GW_TC_USAGE, "Command \"%s\" is unknown, try \"tc %s help\"", verb,
+    return GW_TC_NO(r->err, GW_TC_USAGE, "Command \"%s\" is unknown, try \"tc %s help\"", verb,
                         object);
 }
 
@@ -280,7 +283,7 @@ static int run_words(struct gw_tc_run *r)
             fprintf(r->ctx->out, "%s\n", usage);
         return GW_TC_GOOD;
     }
-    return GW_TC_REFUSE(r->err, GW_TC_USAGE, "Object \"%s\" is unknown, try \"tc help\"",
+    return GW_TC_NO(r->err, GW_TC_USAGE, "Object \"%s\" is unknown, try \"tc help\"",
                         r->word[r->at]);
 }
 
@@ -289,11 +292,12 @@ int gw_tc_run(const struct gw_tc_ctx *c, char *const *word, uint32_t count, stru
     struct gw_error own = { 0 };
     struct gw_tc_writer w = { 0 };
     char **copy = calloc((size_t)count + 1, sizeof *copy);
-    struct gw_tc_run r = { .ctx = c, .word = copy, .count = count, .w = &w, .err = err ? err : &own };
+    struct gw_tc_run r = { .ctx = c, .word = copy, .count = count, .w = &w,
+                           .err = err ? err : &own };
     int rc;
 
     if (!copy)
-        return GW_TC_REFUSE(r.err, GW_TC_USAGE, "out of memory for a tc line");
+        return GW_TC_NO(r.err, GW_TC_USAGE, "out of memory for a tc line");
     if (count)
         memcpy(copy, word, count * sizeof *copy);
     gw_tc_writer_init(&w, c->out);

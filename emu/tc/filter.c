@@ -3,8 +3,8 @@
  *
  * Words, output and refusals follow iproute2 6.1 (tc_filter.c, f_u32.c, f_fw.c, f_flower.c,
  * f_basic.c, f_matchall.c) and tc_new_tfilter() of Linux 6.1. Filters of one parent are asked in
- * order of pref, then in the kernel's order inside; the first that matches decides. A hit that leads
- * to an inner class with filters of its own goes on there, as htb does.
+ * order of pref, then in the kernel's order inside; the first that matches decides. A hit that
+ * leads to an inner class with filters of its own goes on there, as htb does.
  *
  * A packet here has no bytes: every match becomes a comparison of header fields. What the fields
  * cannot say (identification, fragments, TTL, checksum, Ethernet header, bytes behind the ports) is
@@ -25,7 +25,8 @@ enum { KEYS_MAX = 16, TERMS_MAX = 32, TEXT_MAX = 512, KEY_TEXT_MAX = 56 };
 
 /* ---- comparisons -------------------------------------------------------------------------- */
 
-enum field { F_HEAD, F_PROTO, F_SRC, F_DST, F_PORTS, F_PRIORITY, F_LENGTH, F_LAYER, F_CLASS, F_FLOW };
+enum field { F_HEAD, F_PROTO, F_SRC, F_DST, F_PORTS, F_PRIORITY, F_LENGTH, F_LAYER, F_CLASS,
+             F_FLOW };
 enum op { OP_EQ, OP_LT, OP_GT, OP_RANGE };
 
 struct cond {
@@ -211,7 +212,7 @@ static int illegal(struct reader *r, const char *what, const char *why)
 {
     const char *word = r->at < r->count ? r->word[r->at] : r->count ? r->word[r->count - 1] : "";
 
-    return GW_TC_REFUSE(r->err, GW_TC_WORDS, "Illegal \"%s\": \"%s\"; %s", what, word, why);
+    return GW_TC_NO(r->err, GW_TC_WORDS, "Illegal \"%s\": \"%s\"; %s", what, word, why);
 }
 
 static int what_is(struct reader *r, const char *kind)
@@ -219,9 +220,9 @@ static int what_is(struct reader *r, const char *kind)
     const char *word = r->word[r->at];
     bool action = gw_tc_matches(word, "action") || gw_tc_matches(word, "police");
 
-    return GW_TC_REFUSE(r->err, GW_TC_WORDS, "What is \"%s\"? %s %s", word, action ?
-                        "Actions are not modelled; a filter leads to a class by" : "It is no word of "
-                        "filter", action ? "classid" : kind);
+    return GW_TC_NO(r->err, GW_TC_WORDS, "What is \"%s\"? %s %s", word, action ?
+                        "Actions are not modelled; a filter leads to a class by" :
+                        "It is no word of filter", action ? "classid" : kind);
 }
 
 static bool number(const char *s, int base, uint32_t max, uint32_t *v)
@@ -363,7 +364,8 @@ static bool read_at(struct reader *r, struct key *k)
 }
 
 /* VALUE MASK of @bytes at k->off; @fixed: no `at` may follow. */
-static int read_bits(struct reader *r, struct gw_filter *f, unsigned bytes, struct key k, bool fixed)
+static int read_bits(struct reader *r, struct gw_filter *f, unsigned bytes, struct key k,
+                     bool fixed)
 {
     uint32_t max = bytes == 4 ? UINT32_MAX : (UINT32_C(1) << 8 * bytes) - 1, shift;
     const char *v = r->at + 1 < r->count ? r->word[++r->at] : "", *m;
@@ -397,7 +399,12 @@ static int read_address(struct reader *r, struct gw_filter *f, int32_t off)
     return add_key(r, f, k);
 }
 
-static const struct { const char *proto, *name; unsigned bytes; int32_t off; bool next; } selectors[] = {
+static const struct {
+    const char *proto, *name;
+    unsigned bytes;
+    int32_t off;
+    bool next;
+} selectors[] = {
     { "ip", "src", 0, 12, false },      { "ip", "dst", 0, 16, false },
     { "ip", "tos", 1, 1, false },       { "ip", "dsfield", 1, 1, false },
     { "ip", "precedence", 1, 1, false },{ "ip", "ihl", 1, 0, false },
@@ -430,8 +437,8 @@ static int read_match(struct reader *r, struct gw_filter *f)
                    read_bits(r, f, selectors[i].bytes, (struct key){ .off = selectors[i].off,
                              .next_header = selectors[i].next }, true) :
                    read_address(r, f, selectors[i].off);
-    return illegal(r, "match", "ip takes src, dst, tos, dsfield, protocol, sport and dport; tcp and "
-                   "udp take src and dst");
+    return illegal(r, "match", "ip takes src, dst, tos, dsfield, protocol, sport and dport; tcp "
+                   "and udp take src and dst");
 }
 
 /* "TABLE:[BUCKET]:NODE" of hexadecimal numbers. */
@@ -467,7 +474,7 @@ static int u32_finish(struct reader *r, struct gw_filter *f)
         bool found = word_field(k->next_header ? k->off + NEXT_HEADER_OFF : k->off, &field, &known);
 
         if (k->mask & ~(found ? known : 0))
-            return GW_TC_REFUSE(r->err, GW_TC_KERNEL, "match %08x/%08x at %s%d: packets here have no "
+            return GW_TC_NO(r->err, GW_TC_KERNEL, "match %08x/%08x at %s%d: packets here have no "
                                 "such bits; TOS, length, protocol, addresses and ports can be "
                                 "matched", k->value, k->mask, k->next_header ? "nexthdr+" : "",
                                 k->off);
@@ -483,7 +490,7 @@ static int u32_parse(struct reader *r, struct gw_filter *f, const char *handle)
     int rc;
 
     if (handle && !u32_handle(handle, &f->handle))
-        return GW_TC_REFUSE(r->err, GW_TC_WORDS, "Illegal \"handle\": \"%s\"; write TABLE::NODE",
+        return GW_TC_NO(r->err, GW_TC_WORDS, "Illegal \"handle\": \"%s\"; write TABLE::NODE",
                             handle);
     for (; r->at < r->count; r->at++) {
         const char *word = r->word[r->at];
@@ -495,7 +502,7 @@ static int u32_parse(struct reader *r, struct gw_filter *f, const char *handle)
             const char *v = value(r);
 
             rc = !v ? GW_TC_USAGE : !u32_handle(v, &table) || table & 0xfffff ?
-                 illegal(r, "ht", "the number of a table, as show prints it, is right") : GW_TC_GOOD;
+                 illegal(r, "ht", "a table's number, as show prints it, is right") : GW_TC_GOOD;
             f->handle = f->handle ? f->handle : rc ? 0 : table;
         } else {
             rc = read_classid(r, f, &took);
@@ -506,7 +513,7 @@ static int u32_parse(struct reader *r, struct gw_filter *f, const char *handle)
             return rc;
     }
     if (!f->keys && !handle)
-        return GW_TC_REFUSE(r->err, GW_TC_KERNEL, "Error: cls_u32: Selector not specified");
+        return GW_TC_NO(r->err, GW_TC_KERNEL, "Error: cls_u32: Selector not specified");
     return u32_finish(r, f);
 }
 
@@ -558,7 +565,7 @@ static int fw_parse(struct reader *r, struct gw_filter *f, const char *handle)
         snprintf(mark, sizeof mark, "%.*s", len < 23 ? len : 23, handle);
         if (!number(mark, 0, UINT32_MAX, &f->handle) ||
             (slash && !number(slash + 1, 0, UINT32_MAX, &f->mark_mask)))
-            return GW_TC_REFUSE(r->err, GW_TC_WORDS, "Illegal \"handle\": \"%s\"; write MARK[/MASK]",
+            return GW_TC_NO(r->err, GW_TC_WORDS, "Illegal \"handle\": \"%s\"; write MARK[/MASK]",
                                 handle);
     }
     for (; r->at < r->count; r->at++) {
@@ -572,7 +579,7 @@ static int fw_parse(struct reader *r, struct gw_filter *f, const char *handle)
         return GW_TC_GOOD;
     }
     if (!handle || !f->handle)
-        return GW_TC_REFUSE(r->err, GW_TC_KERNEL, "RTNETLINK answers: Invalid argument: fw needs "
+        return GW_TC_NO(r->err, GW_TC_KERNEL, "RTNETLINK answers: Invalid argument: fw needs "
                             "handle MARK");
     add_cond(f, (struct cond){ .field = F_PRIORITY, .op = OP_EQ, .mask = f->mark_mask,
                                .value = f->handle });
@@ -724,7 +731,7 @@ static int flower_word(struct reader *r, struct gw_filter *f, uint32_t *proto)
 static int read_plain_handle(struct reader *r, struct gw_filter *f, const char *handle)
 {
     if (handle && !number(handle, 0, UINT32_MAX, &f->handle))
-        return GW_TC_REFUSE(r->err, GW_TC_WORDS, "Illegal \"handle\": \"%s\"; a number is right",
+        return GW_TC_NO(r->err, GW_TC_WORDS, "Illegal \"handle\": \"%s\"; a number is right",
                             handle);
     return GW_TC_GOOD;
 }
@@ -806,7 +813,7 @@ static void scan_next(struct scan *s)
 
 static int bad_term(struct scan *s, const char *why)
 {
-    return GW_TC_REFUSE(s->r->err, GW_TC_WORDS, "Illegal \"ematch\": \"%s\"; %s", s->token, why);
+    return GW_TC_NO(s->r->err, GW_TC_WORDS, "Illegal \"ematch\": \"%s\"; %s", s->token, why);
 }
 
 static bool scan_is(struct scan *s, const char *token)
@@ -1133,12 +1140,12 @@ struct frame {
 
 static int wrong(struct reader *r, const char *word, const char *why)
 {
-    return GW_TC_REFUSE(r->err, GW_TC_USAGE, "Error: argument \"%s\" is wrong: %s", word, why);
+    return GW_TC_NO(r->err, GW_TC_USAGE, "Error: argument \"%s\" is wrong: %s", word, why);
 }
 
 static int no(struct reader *r, const char *why)
 {
-    return GW_TC_REFUSE(r->err, GW_TC_KERNEL, "Error: %s", why);
+    return GW_TC_NO(r->err, GW_TC_KERNEL, "Error: %s", why);
 }
 
 static const struct { const char *name; uint32_t n; } protocols[] = {
@@ -1192,7 +1199,7 @@ static enum part part_of(const char *word)
 
 static int twice(struct reader *r, const char *what, const char *v)
 {
-    return GW_TC_REFUSE(r->err, GW_TC_USAGE, "Error: duplicate \"%s\": \"%s\" is the second value",
+    return GW_TC_NO(r->err, GW_TC_USAGE, "Error: duplicate \"%s\": \"%s\" is the second value",
                         what, v);
 }
 
@@ -1232,17 +1239,17 @@ static int frame_word(struct reader *r, struct frame *f)
     switch (part) {
     case P_ROOT:
         if (f->parent)
-            return GW_TC_REFUSE(r->err, GW_TC_USAGE, "Error: \"root\" is duplicate parent ID");
+            return GW_TC_NO(r->err, GW_TC_USAGE, "Error: \"root\" is duplicate parent ID");
         f->parent = GW_TC_ROOT;
         return GW_TC_GOOD;
     case P_INGRESS:
-        return GW_TC_REFUSE(r->err, GW_TC_USAGE, "Error: \"%s\": packets pass filters only on their "
+        return GW_TC_NO(r->err, GW_TC_USAGE, "Error: \"%s\": packets pass filters only on their "
                             "way out here; write parent HANDLE:", word);
     case P_ESTIMATOR:
-        return GW_TC_REFUSE(r->err, GW_TC_USAGE, "Error: \"%s\": rate estimators are not modelled; "
+        return GW_TC_NO(r->err, GW_TC_USAGE, "Error: \"%s\": rate estimators are not modelled; "
                             "leave it out", word);
     case P_HELP:
-        return GW_TC_REFUSE(r->err, GW_TC_USAGE, "Usage: tc filter [ add | del | change | replace | "
+        return GW_TC_NO(r->err, GW_TC_USAGE, "Usage: tc filter [ add | del | change | replace | "
                             "show ] dev DEV [ pref PRIO ] [ protocol PROTO ] [ root | parent "
                             "CLASSID ] [ handle ID ] [ u32 | fw | flower | basic | matchall ] ...");
     case P_KIND:
@@ -1410,15 +1417,15 @@ static int add(struct reader *r, struct gw_tree *t, struct frame *f, unsigned fl
     int rc;
 
     if (!f->kind && f->handle)
-        return GW_TC_REFUSE(r->err, GW_TC_USAGE, "Must specify filter type when using \"handle\"");
+        return GW_TC_NO(r->err, GW_TC_USAGE, "Must specify filter type when using \"handle\"");
     if (!f->kind)
         return no(r, "Filter kind and protocol must be specified");
     if (!kind && r->at < r->count)
-        return GW_TC_REFUSE(r->err, GW_TC_WORDS, "Unknown filter \"%s\", hence option \"%s\" is "
+        return GW_TC_NO(r->err, GW_TC_WORDS, "Unknown filter \"%s\", hence option \"%s\" is "
                             "unparsable; u32, fw, flower, basic and matchall are right", f->kind,
                             r->word[r->at]);
     if (!kind)
-        return GW_TC_REFUSE(r->err, GW_TC_KERNEL, "Error: TC classifier not found: \"%s\"; u32, fw, "
+        return GW_TC_NO(r->err, GW_TC_KERNEL, "Error: TC classifier not found: \"%s\"; u32, fw, "
                             "flower, basic and matchall are right", f->kind);
     x = calloc(1, sizeof *x);
     if (!x)
@@ -1441,9 +1448,9 @@ static int del(struct reader *r, struct gw_tree *t, struct frame *f)
     int rc;
 
     if (f->kind && !kind)
-        return GW_TC_REFUSE(r->err, GW_TC_KERNEL, "Error: TC classifier not found: \"%s\"", f->kind);
+        return GW_TC_NO(r->err, GW_TC_KERNEL, "Error: TC classifier not found: \"%s\"", f->kind);
     if (f->handle && !kind)
-        return GW_TC_REFUSE(r->err, GW_TC_USAGE, "Must specify filter type when using \"handle\"");
+        return GW_TC_NO(r->err, GW_TC_USAGE, "Must specify filter type when using \"handle\"");
     if (!f->parent || f->parent == GW_TC_ROOT)
         f->parent = gw_tc_handle_of(t->root);
     if (!gw_tree_owner(t, f->parent) || !f->parent)
@@ -1452,7 +1459,7 @@ static int del(struct reader *r, struct gw_tree *t, struct frame *f)
         return no(r, "Cannot flush filters with protocol, handle or kind set");
     if (f->handle && is_u32(kind) ? !u32_handle(f->handle, &want.handle) :
         f->handle && !number(f->handle, 0, UINT32_MAX, &want.handle))
-        return GW_TC_REFUSE(r->err, GW_TC_WORDS, "Illegal \"handle\": \"%s\"", f->handle);
+        return GW_TC_NO(r->err, GW_TC_WORDS, "Illegal \"handle\": \"%s\"", f->handle);
     first = f->pref ? first_of(t, f) : NULL;
     if (f->pref && !first)
         return no(r, "Filter with specified priority/protocol not found");
@@ -1523,7 +1530,7 @@ static int show(struct reader *r, const struct gw_tree *t, struct frame *f, stru
     bool any = false;
 
     if (f->kind)
-        return GW_TC_REFUSE(r->err, GW_TC_USAGE, "What is \"%s\"? Try \"tc filter help\"", f->kind);
+        return GW_TC_NO(r->err, GW_TC_USAGE, "What is \"%s\"? Try \"tc filter help\"", f->kind);
     if (!f->parent || f->parent == GW_TC_ROOT)
         f->parent = gw_tc_handle_of(t->root);
     o->open(o, NULL, true);
@@ -1563,7 +1570,7 @@ int gw_filter_cmd(struct gw_tree *t, const char *verb, char *const *word, uint32
                           !strcmp(verb, "replace") ? GW_TC_CREATE : 0);
 }
 
-/* ---- the frame in cmd.c's words --------------------------------------------------------------- */
+/* ---- the frame in cmd.c's words ----------------------------------------------------------- */
 
 /* Takes `dev DEV` out of the words; the rest is for gw_filter_cmd(). */
 static int without_dev(struct gw_tc_run *r, char **rest, uint32_t *count, const char **dev)
@@ -1578,7 +1585,7 @@ static int without_dev(struct gw_tc_run *r, char **rest, uint32_t *count, const 
             const char *v = gw_tc_next(r);
 
             if (v && *dev)
-                return GW_TC_REFUSE(r->err, GW_TC_USAGE, "Error: duplicate \"dev\": \"%s\" is the "
+                return GW_TC_NO(r->err, GW_TC_USAGE, "Error: duplicate \"dev\": \"%s\" is the "
                                     "second value", v);
             *dev = v;
             if (!v)
@@ -1605,12 +1612,12 @@ int gw_tc_filter(struct gw_tc_run *r)
     int rc;
 
     if (!rest)
-        return GW_TC_REFUSE(r->err, GW_TC_KERNEL, "out of memory for a tc line");
+        return GW_TC_NO(r->err, GW_TC_KERNEL, "out of memory for a tc line");
     rc = without_dev(r, rest, &count, &dev);
     if (!rc && dev && !(t = gw_tc_dev(r, dev)))
         rc = GW_TC_WORDS;
     if (!rc && !dev && !r->verb.show)
-        rc = GW_TC_REFUSE(r->err, GW_TC_KERNEL, "RTNETLINK answers: No such device; write dev DEV");
+        rc = GW_TC_NO(r->err, GW_TC_KERNEL, "RTNETLINK answers: No such device; write dev DEV");
     if (!rc && t) {
         rc = gw_filter_cmd(t, r->verb.name, rest, count, o, r->err);
     } else if (!rc) {

@@ -15,7 +15,7 @@ struct gw_tc_writer {
     bool     wrote;              /* text: something since this was last cleared                */
 };
 
-/* @f NULL: nothing is written. The flags of w->out (json, stats ...) are set by the caller first. */
+/* @f NULL: nothing is written. The caller sets the flags of w->out (json, stats ...) first. */
 GW_API void gw_tc_writer_init(struct gw_tc_writer *w, FILE *f);
 /* Text only, as it stands; no conversions. */
 GW_API void gw_tc_text(struct gw_tc_writer *w, const char *text);

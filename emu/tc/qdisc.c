@@ -35,13 +35,13 @@ struct plan {
 
 static int twice(struct gw_tc_run *r, const char *what, const char *word)
 {
-    return GW_TC_REFUSE(r->err, GW_TC_USAGE, "Error: duplicate \"%s\": \"%s\" is the second value",
+    return GW_TC_NO(r->err, GW_TC_USAGE, "Error: duplicate \"%s\": \"%s\" is the second value",
                         what, word);
 }
 
 static int wrong(struct gw_tc_run *r, const char *word, const char *why)
 {
-    return GW_TC_REFUSE(r->err, GW_TC_USAGE, "Error: argument \"%s\" is wrong: %s", word, why);
+    return GW_TC_NO(r->err, GW_TC_USAGE, "Error: argument \"%s\" is wrong: %s", word, why);
 }
 
 /* stab [ mtu N ] [ tsize N ] [ mpu N ] [ overhead N ] [ linklayer ethernet|atm|adsl ] */
@@ -74,12 +74,12 @@ static int read_stab(struct gw_tc_run *r, struct gw_stab *s)
             ok = gw_tc_u32(v, k == 0 ? &s->mtu : k == 1 ? &s->mpu : &s->tsize);
         }
         if (!ok)
-            return GW_TC_REFUSE(r->err, GW_TC_USAGE, "Error: argument \"%s\" is wrong: invalid %s",
+            return GW_TC_NO(r->err, GW_TC_USAGE, "Error: argument \"%s\" is wrong: invalid %s",
                                 v, key[k]);
         s->set = true;
     }
     if (r->at + 1 == first)
-        return GW_TC_REFUSE(r->err, GW_TC_USAGE, "Error: \"stab\" needs mtu, mpu, overhead, tsize "
+        return GW_TC_NO(r->err, GW_TC_USAGE, "Error: \"stab\" needs mtu, mpu, overhead, tsize "
                             "or linklayer behind it%s%s", first < r->count ? ", not " : "",
                             first < r->count ? r->word[first] : "");
     if (!s->atm && !s->mpu) {                        /* no table: only the overhead is added   */
@@ -103,7 +103,7 @@ static int read_parent(struct gw_tc_run *r, struct frame *f, const char *word)
         return gw_tc_id(v, &f->parent) ? GW_TC_GOOD : wrong(r, v, "invalid parent ID");
     }
     if (f->parent)
-        return GW_TC_REFUSE(r->err, GW_TC_USAGE, "Error: \"%s\" is duplicate parent ID", word);
+        return GW_TC_NO(r->err, GW_TC_USAGE, "Error: \"%s\" is duplicate parent ID", word);
     f->parent = strcmp(word, "root") ? INGRESS_PARENT : GW_TC_ROOT;
     if (f->parent == GW_TC_ROOT)
         return GW_TC_GOOD;
@@ -136,7 +136,7 @@ static int read_word(struct gw_tc_run *r, struct frame *f)
         !strcmp(word, "parent"))
         return read_parent(r, f, word);
     if (gw_tc_matches(word, "estimator"))
-        return GW_TC_REFUSE(r->err, GW_TC_USAGE, "Error: \"%s\": rate estimators are not modelled; "
+        return GW_TC_NO(r->err, GW_TC_USAGE, "Error: \"%s\": rate estimators are not modelled; "
                             "leave it out", word);
     if (gw_tc_matches(word, "stab"))
         return read_stab(r, &f->stab);
@@ -149,7 +149,7 @@ static int read_word(struct gw_tc_run *r, struct frame *f)
                wrong(r, v, "invalid block index value");
     }
     if (gw_tc_matches(word, "help"))
-        return GW_TC_REFUSE(r->err, GW_TC_USAGE, "Usage: tc qdisc [ add | del | replace | change | "
+        return GW_TC_NO(r->err, GW_TC_USAGE, "Usage: tc qdisc [ add | del | replace | change | "
                             "link ] dev DEV [ handle QHANDLE ] [ root | ingress | clsact | parent "
                             "CLASSID ] [ stab ... ] KIND ...");
     f->kind = word;
@@ -171,7 +171,7 @@ static int read_frame(struct gw_tc_run *r, struct frame *f)
 
 static int kernel_no(struct gw_error *err, const struct gw_tree *t, const char *why)
 {
-    return GW_TC_REFUSE(err, GW_TC_KERNEL, "Error: %s (device %s)", why, t->conf.dev);
+    return GW_TC_NO(err, GW_TC_KERNEL, "Error: %s (device %s)", why, t->conf.dev);
 }
 
 /* The discipline at the place that the frame names; false: the place itself does not exist. */
@@ -265,7 +265,7 @@ static int decide(const struct gw_tree *t, const struct frame *f, unsigned flags
 /* What init, change or graft refused, in the kernel's name. */
 static int refused(struct gw_error *err, const char *what)
 {
-    return GW_TC_REFUSE(err, GW_TC_KERNEL, "RTNETLINK answers: Invalid argument (%s)", what);
+    return GW_TC_NO(err, GW_TC_KERNEL, "RTNETLINK answers: Invalid argument (%s)", what);
 }
 
 static size_t row_size(const struct gw_param *row)
@@ -327,7 +327,7 @@ static int do_make(struct gw_tc_run *r, struct gw_tree *t, struct gw_qdisc *q,
     q->up = f->parent == GW_TC_ROOT ? t->root : gw_tree_owner(t, f->parent);
     if (!q->handle) {
         t->host->qdisc_free(q);
-        return GW_TC_REFUSE(r->err, GW_TC_KERNEL, "RTNETLINK answers: No space left on device for "
+        return GW_TC_NO(r->err, GW_TC_KERNEL, "RTNETLINK answers: No space left on device for "
                             "a handle");
     }
     if (gw_tree_init(t, q, r->err) != GW_OK)
@@ -372,7 +372,7 @@ static int do_ingress(struct gw_tc_run *r, struct gw_tree *t, const struct frame
     const char *kind = strcmp(f->kind, "clsact") ? "ingress" : "clsact";
 
     if (r->at < r->count)
-        return GW_TC_REFUSE(r->err, GW_TC_WORDS, "What is \"%s\"? qdisc %s has no options",
+        return GW_TC_NO(r->err, GW_TC_WORDS, "What is \"%s\"? qdisc %s has no options",
                             r->word[r->at], kind);
     if (r->verb.remove) {
         if (!t->ingress)
@@ -424,12 +424,12 @@ static struct gw_qdisc *read_kind(struct gw_tc_run *r, struct gw_tree *t, const 
     struct gw_qdisc *q = gw_tree_make(t, f->kind, NULL, &inner);
 
     if (!q && inner.code == GW_NOMEM) {
-        *rc = GW_TC_REFUSE(r->err, GW_TC_KERNEL, "%s", inner.text);
+        *rc = GW_TC_NO(r->err, GW_TC_KERNEL, "%s", inner.text);
     } else if (!q && a.count) {
-        *rc = GW_TC_REFUSE(r->err, GW_TC_WORDS, "Unknown qdisc \"%s\", hence option \"%s\" is "
+        *rc = GW_TC_NO(r->err, GW_TC_WORDS, "Unknown qdisc \"%s\", hence option \"%s\" is "
                            "unparsable: %s", f->kind, a.word[0], inner.text);
     } else if (!q) {
-        *rc = GW_TC_REFUSE(r->err, GW_TC_KERNEL, "Error: Specified qdisc kind is unknown: %s",
+        *rc = GW_TC_NO(r->err, GW_TC_KERNEL, "Error: Specified qdisc kind is unknown: %s",
                            inner.text);
     } else {
         *rc = gw_tc_words_exit(gw_tree_parse(q, &a, q->conf, &q->given, r->err));
@@ -455,7 +455,7 @@ static int with_kind(struct gw_tc_run *r, struct gw_tree *t, const struct frame 
     if (!no && !r->verb.remove && p.deed == MAKE)
         return do_make(r, t, q, f);
     if (no)
-        rc = GW_TC_REFUSE(r->err, no, "%s", kernel.text);
+        rc = GW_TC_NO(r->err, no, "%s", kernel.text);
     else if (r->verb.remove)
         rc = do_remove(r, t, f);
     else
@@ -473,7 +473,7 @@ static int without_kind(struct gw_tc_run *r, struct gw_tree *t, const struct fra
         return do_remove(r, t, f);
     rc = decide(t, f, r->verb.flags, &p, r->err);
     if (!rc && p.deed == MAKE)
-        return GW_TC_REFUSE(r->err, GW_TC_KERNEL, "Error: Specified qdisc kind is unknown: the line "
+        return GW_TC_NO(r->err, GW_TC_KERNEL, "Error: Specified qdisc kind is unknown: the line "
                             "names none");
     return rc ? rc : do_change(r, t, p.q, NULL, f);
 }
@@ -487,7 +487,7 @@ int gw_tc_qdisc(struct gw_tc_run *r)
     if (rc)
         return rc;
     if (!f.dev)
-        return GW_TC_REFUSE(r->err, GW_TC_KERNEL, "RTNETLINK answers: No such device; write dev DEV");
+        return GW_TC_NO(r->err, GW_TC_KERNEL, "RTNETLINK answers: No such device; write dev DEV");
     t = gw_tc_dev(r, f.dev);
     if (!t)
         return GW_TC_WORDS;

@@ -30,7 +30,7 @@ struct gw_tc_run {
 };
 
 /* Writes the sentence and answers the exit code. */
-#define GW_TC_REFUSE(err, rc, ...) (gw_fail(err, gw_tc_code(rc), __VA_ARGS__), (int)(rc))
+#define GW_TC_NO(err, rc, ...) (gw_fail(err, gw_tc_code(rc), __VA_ARGS__), (int)(rc))
 
 static inline enum gw_status gw_tc_code(int rc)
 {

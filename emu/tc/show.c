@@ -3,8 +3,8 @@
  *
  * The frame around each discipline's own words: kind, handle, place, options, size table (-d),
  * books (-s). Disciplines come in the kernel's order, root first, then by its hash of handles;
- * classes in the order of the discipline's walk. A device without a root shows noqueue. A discipline
- * without its own tc_show shows its option rows in order.
+ * classes in the order of the discipline's walk. A device without a root shows noqueue. A
+ * discipline without its own tc_show shows its option rows in order.
  */
 #include <stdlib.h>
 
@@ -18,7 +18,8 @@ struct wanted {                  /* what the words of show ask for              
 
 /* ---- options by rows ------------------------------------------------------------------------ */
 
-static void show_u64(struct gw_tc_out *o, const struct gw_param *row, uint64_t v, uint64_t automatic)
+static void show_u64(struct gw_tc_out *o, const struct gw_param *row, uint64_t v,
+                     uint64_t automatic)
 {
     bool word = v == automatic && row->max && !strcmp(row->max, "auto");
     char fmt[80];
@@ -285,11 +286,11 @@ static void end_list(struct gw_tc_run *r)
         fputc('\n', r->w->f);
 }
 
-/* ---- the words of show ------------------------------------------------------------------------ */
+/* ---- the words of show -------------------------------------------------------------------- */
 
 static int wrong(struct gw_tc_run *r, const char *word, const char *why)
 {
-    return GW_TC_REFUSE(r->err, GW_TC_USAGE, "Error: argument \"%s\" is wrong: %s", word, why);
+    return GW_TC_NO(r->err, GW_TC_USAGE, "Error: argument \"%s\" is wrong: %s", word, why);
 }
 
 static int want_id(struct gw_tc_run *r, bool handle, uint32_t *id)
@@ -299,7 +300,7 @@ static int want_id(struct gw_tc_run *r, bool handle, uint32_t *id)
     if (!v)
         return GW_TC_USAGE;
     if (*id)
-        return GW_TC_REFUSE(r->err, GW_TC_USAGE, "Error: duplicate id: \"%s\" is the second value",
+        return GW_TC_NO(r->err, GW_TC_USAGE, "Error: duplicate id: \"%s\" is the second value",
                             v);
     if (!(handle ? gw_tc_handle(v, id) : gw_tc_id(v, id)))
         return wrong(r, v, handle ? "invalid qdisc ID" : "invalid ID");
@@ -321,9 +322,10 @@ static int want_word(struct gw_tc_run *r, struct wanted *want, const char *objec
         return want_id(r, true, &want->handle);
     if (class && !strcmp(word, "classid"))
         return want_id(r, false, &want->classid);
-    if (!strcmp(word, "root") || (!class && (!strcmp(word, "ingress") || !strcmp(word, "clsact")))) {
+    if (!strcmp(word, "root") ||
+        (!class && (!strcmp(word, "ingress") || !strcmp(word, "clsact")))) {
         if (want->parent)
-            return GW_TC_REFUSE(r->err, GW_TC_USAGE, "Error: \"%s\" is duplicate parent ID", word);
+            return GW_TC_NO(r->err, GW_TC_USAGE, "Error: \"%s\" is duplicate parent ID", word);
         want->parent = strcmp(word, "root") ? UINT32_C(0xfffffff1) : GW_TC_ROOT;
         return GW_TC_GOOD;
     }
@@ -331,7 +333,7 @@ static int want_word(struct gw_tc_run *r, struct wanted *want, const char *objec
         want->invisible = true;
         return GW_TC_GOOD;
     }
-    return GW_TC_REFUSE(r->err, GW_TC_USAGE, "What is \"%s\"? Try \"tc %s help\"", word, object);
+    return GW_TC_NO(r->err, GW_TC_USAGE, "What is \"%s\"? Try \"tc %s help\"", word, object);
 }
 
 static int read_wanted(struct gw_tc_run *r, struct wanted *want, const char *object)

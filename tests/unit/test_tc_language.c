@@ -1,12 +1,12 @@
 /*
  * test_tc_language - tc lines against what iproute2 6.1 and Linux 6.1 answered
  *
- * tests/data/tc/language.json holds lines with exit code, first error line and the state afterwards,
- * recorded on a real kernel. Each case runs on a fresh scratch device; exit codes must be equal, the
- * JSON of `-s -j qdisc show` must be equal (key order and refcnt aside, numbers within 1e-9 + 1e-6
- * relative), and so must the texts of show, automatic handles being mapped in order of appearance.
- * The table at the end counts failures by group. Below it: more lines, recorded the same way, for
- * what the cases leave out, and filters against packets.
+ * tests/data/tc/language.json holds lines with exit code, first error line and the state
+ * afterwards, recorded on a real kernel. Each case runs on a fresh scratch device; exit codes must
+ * be equal, the JSON of `-s -j qdisc show` must be equal (key order and refcnt aside, numbers
+ * within 1e-9 + 1e-6 relative), and so must the texts of show, automatic handles being mapped in
+ * order of appearance. The table at the end counts failures by group. Below it: more lines,
+ * recorded the same way, for what the cases leave out, and filters against packets.
  */
 #include "tests/unit/suite.h"
 
@@ -329,7 +329,8 @@ static const struct line lines[] = {
     { "qdisc add dev", 255, "", "Command line is not complete" },
     { "qdisc add dev DEV root root pfifo", 255, "", "Error: \"root\" is duplicate parent ID" },
     { "qdisc add dev DEV dev DEV root pfifo", 255, "", "Error: duplicate \"dev\"" },
-    { "qdisc replace dev DEV root handle 10000: pfifo", 255, "", "Error: argument \"10000:\" is wrong" },
+    { "qdisc replace dev DEV root handle 10000: pfifo", 255, "",
+      "Error: argument \"10000:\" is wrong" },
     { "qdisc add dev DEV root stab bogus pfifo", 255, "", NULL },
     { "qdisc add dev DEV root stab mtu pfifo", 255, "", "Error: argument" },
     { "qdisc add dev DEV root handle 1: stab overhead 24 mpu 64 linklayer atm tbf rate 1mbit "
@@ -365,7 +366,8 @@ static const struct line lines[] = {
     { "class change dev DEV classid 1:6 htb rate 1mbit", 2, "", "RTNETLINK answers: No such file" },
     { "class add dev DEV parent 1: classid 1:6 prio rate 1mbit", 1, "",
       "Error: Qdisc \"prio\" is classless" },
-    { "class add dev DEV parent 1: classid 1:6 foo bar", 1, "", "Error: Qdisc \"foo\" is classless" },
+    { "class add dev DEV parent 1: classid 1:6 foo bar", 1, "",
+      "Error: Qdisc \"foo\" is classless" },
     { "class add dev DEV handle 1: classid 1:6 htb rate 1", 255, "", "Error: try \"classid\"" },
     { "class add dev DEV parent 1: classid 1:6", 2, "", "RTNETLINK answers: Invalid argument" },
     { "class add dev DEV parent 1:5 classid 1:10 htb rate 500kbit prio 3", 0, "", NULL },
@@ -540,7 +542,7 @@ static void filter_commands(void)
     run_lines(filters);
 }
 
-/* ---- filters against packets ------------------------------------------------------------------ */
+/* ---- filters against packets -------------------------------------------------------------- */
 
 static void fake_fields(void *ctx, const struct gw_pkt *p, struct gw_pkt_fields *f)
 {
