@@ -64,12 +64,16 @@ static int read_stab(struct gw_tc_run *r, struct gw_stab *s)
         v = gw_tc_next(r);
         if (!v)
             return GW_TC_USAGE;
+        if (k == 0 ? s->mtu : k == 1 ? s->mpu : k == 2 ? s->overhead != 0 : k == 3 ? s->tsize :
+            s->atm || s->ethernet)
+            return twice(r, key[k], v);
         if (k == 2) {
             s->overhead = (int32_t)strtol(v, &end, 0);
             ok = end != v && !*end;
         } else if (k == 4) {
             s->atm = !strcmp(v, "atm") || !strcmp(v, "adsl");
-            ok = s->atm || !strcmp(v, "ethernet");
+            s->ethernet = !strcmp(v, "ethernet");
+            ok = s->atm || s->ethernet;
         } else {
             ok = gw_tc_u32(v, k == 0 ? &s->mtu : k == 1 ? &s->mpu : &s->tsize);
         }
@@ -78,9 +82,9 @@ static int read_stab(struct gw_tc_run *r, struct gw_stab *s)
                                 v, key[k]);
         s->set = true;
     }
-    if (r->at + 1 == first)
-        return GW_TC_NO(r->err, GW_TC_USAGE, "Error: \"stab\" needs mtu, mpu, overhead, tsize "
-                            "or linklayer behind it%s%s", first < r->count ? ", not " : "",
+    if (r->at + 1 == first || !(s->atm || s->ethernet || s->mpu || s->overhead))
+        return GW_TC_NO(r->err, GW_TC_USAGE, "Error: \"stab\" needs mpu, overhead or linklayer "
+                            "behind it%s%s", first < r->count ? ", not " : "",
                             first < r->count ? r->word[first] : "");
     if (!s->atm && !s->mpu) {                        /* no table: only the overhead is added   */
         s->mtu = s->tsize = 0;

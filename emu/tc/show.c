@@ -180,15 +180,25 @@ static void show_place(struct gw_tc_out *o, const struct gw_tree *t, bool all_de
     }
 }
 
-static void show_stab(struct gw_tc_out *o, const struct gw_stab *s)
+/* What is 0 is left out, as tc does. */
+static void show_stab(struct gw_tc_writer *w, const struct gw_stab *s)
 {
+    struct gw_tc_out *o = &w->out;
+
     o->open(o, "stab", false);
-    o->str(o, "linklayer", " linklayer %s ", s->atm ? "atm" : "ethernet");
-    o->i64(o, "overhead", "overhead %lld ", s->overhead);
-    o->u64(o, "mpu", "mpu %llu ", s->mpu);
-    o->u64(o, "mtu", "mtu %llu ", s->mtu);
-    o->u64(o, "tsize", "tsize %llu \n", s->tsize);
+    gw_tc_text(w, " ");
+    if (s->atm || s->ethernet)
+        o->str(o, "linklayer", "linklayer %s ", s->atm ? "atm" : "ethernet");
+    if (s->overhead)
+        o->i64(o, "overhead", "overhead %lld ", s->overhead);
+    if (s->mpu)
+        o->u64(o, "mpu", "mpu %llu ", s->mpu);
+    if (s->mtu)
+        o->u64(o, "mtu", "mtu %llu ", s->mtu);
+    if (s->tsize)
+        o->u64(o, "tsize", "tsize %llu ", s->tsize);
     o->close(o, false);
+    gw_tc_text(w, "\n");
 }
 
 /* @q NULL: the kind alone (noqueue, clsact), which has neither options nor counters. */
@@ -213,7 +223,7 @@ static void show_one(struct gw_tc_run *r, const struct gw_tree *t, const struct 
         gw_tc_text(w, "---------------- ");
     gw_tc_text(w, "\n");
     if (q && o->details && q == t->root && t->stab.set)
-        show_stab(o, &t->stab);
+        show_stab(w, &t->stab);
     if (o->stats) {
         if (q)
             add_books(&b, q);

@@ -39,7 +39,7 @@ struct gw_tree_conf {
 
 /* A size table (`stab`): lengths that the tree sees. linklayer atm: 53 bytes for 48. */
 struct gw_stab {
-    bool     set, atm;
+    bool     set, atm, ethernet;  /* ethernet: said so, for show                               */
     int32_t  overhead;
     uint32_t mpu, mtu, tsize;
 };

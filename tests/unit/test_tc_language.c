@@ -333,6 +333,13 @@ static const struct line lines[] = {
       "Error: argument \"10000:\" is wrong" },
     { "qdisc add dev DEV root stab bogus pfifo", 255, "", NULL },
     { "qdisc add dev DEV root stab mtu pfifo", 255, "", "Error: argument" },
+    { "qdisc add dev DEV root stab mtu 4096 pfifo", 255, "", "Error: \"stab\" needs" },
+    { "qdisc add dev DEV root stab linklayer atm linklayer atm pfifo", 255, "",
+      "Error: duplicate \"linklayer\"" },
+    { "qdisc add dev DEV root handle 9: stab overhead 24 pfifo", 0, "", NULL },
+    { "-d -j qdisc show dev DEV", 0, "[{\"kind\":\"pfifo\",\"handle\":\"9:\",\"root\":true,"
+      "\"refcnt\":2,\"options\":{\"limit\":1000},\"stab\":{\"overhead\":24}}]\n", NULL },
+    { "qdisc del dev DEV root", 0, "", NULL },
     { "qdisc add dev DEV root handle 1: stab overhead 24 mpu 64 linklayer atm tbf rate 1mbit "
       "burst 10kb latency 50ms", 0, "", NULL },
     { "-d -s qdisc show dev DEV", 0,
