@@ -31,6 +31,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gradwire/qdisc.h>
+#include <limits.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -95,6 +96,7 @@ struct sqlite_sink {
     char           *path;
     struct gw_record_conf conf;
     uint64_t        rows;           /* handed in                                               */
+    uint64_t        facts;          /* of these: facts before any other row                    */
     struct gw_rec_flow *flow;       /* FLOW_ROWS, gathered                                     */
     uint32_t        flows;
     struct summary *summary;        /* by job                                                  */
@@ -864,7 +866,12 @@ static enum gw_status sqlite_meta(struct gw_sink *s, const char *key, const char
         return k->first.code;
     put_text(&w, key);
     put_text(&w, value);
-    return row_end(k, &w);
+    if (k->rows != k->facts)
+        return row_end(k, &w);
+    if (row_end(k, &w) != GW_OK || sink_commit(k) != GW_OK)
+        return k->first.code;
+    k->facts++;                  /* what the run is, and which files are its own: kept at once */
+    return sink_exec(k, "BEGIN");
 }
 
 /* ---- opening and closing ------------------------------------------------------------------ */
@@ -955,10 +962,9 @@ static enum gw_status sink_start(struct sqlite_sink *k)
     if (sink_exec(k, pragma) != GW_OK || sink_exec(k, gw_record_schema) != GW_OK ||
         sink_prepare(k) != GW_OK ||
         sqlite_meta(&k->sink, "complete", "no", false) != GW_OK ||
-        sqlite_meta(&k->sink, "records.flows", modes[k->conf.flows], false) != GW_OK ||
-        sink_commit(k) != GW_OK)
+        sqlite_meta(&k->sink, "records.flows", modes[k->conf.flows], false) != GW_OK)
         return k->first.code;
-    return sink_exec(k, "BEGIN");
+    return GW_OK;
 }
 
 /* Makes the file; refuses one that stands already. */
@@ -982,6 +988,16 @@ static enum gw_status sink_file(struct sqlite_sink *k, const char *path)
                        "exists and is writable", k->path, strerror(errno));
     close(fd);
     return GW_OK;
+}
+
+/* Takes the file away that could not be begun. */
+static void sink_remove(const struct sqlite_sink *k)
+{
+    char journal[PATH_MAX];
+
+    unlink(k->path);
+    if ((size_t)snprintf(journal, sizeof journal, "%s-journal", k->path) < sizeof journal)
+        unlink(journal);
 }
 
 struct gw_sink *gw_record_create(const char *path, const struct gw_record_conf *conf,
@@ -1011,7 +1027,7 @@ struct gw_sink *gw_record_create(const char *path, const struct gw_record_conf *
         sink_fail(k, k->flow ? rc : SQLITE_NOMEM);
     else if (sink_start(k) == GW_OK)
         return &k->sink;
-    unlink(k->path);
+    sink_remove(k);
 
 out_free:
     gw_fail(err, k->first.code, "%s", k->first.text);
