@@ -97,6 +97,27 @@ like 'json: no iterations, so no mean' "$(cat out.txt)" \
     '"iterations":\{"count":0,"mean_s":null,"p50_s":null,"p99_s":null\}'
 like 'json: no flows, so no quantile' "$(cat out.txt)" '"fct_p50_s":null,"fct_p99_s":null'
 
+# Cut off by `until`: what not every rank ended is unfinished; each job has a line of its own.
+cat >cut.yaml <<'YAML'
+schema: 1
+until: 1s
+topology: {kind: star, hosts: 4, link: {rate: 1gbit, delay: 10us}}
+transport: {kind: tcp}
+jobs:
+  - name: f
+    traffic: flows
+    flows: [{from: h0, to: h1, bytes: 1MB}, {from: h2, to: h3, bytes: 1GB}]
+  - {name: g, traffic: incast, to: h0, from: [h1], bytes: 1MB, iterations: 2}
+YAML
+call run cut.yaml -o cut
+like 'until: the line of the job that is cut off' "$(cat out.txt)" \
+    $'\niteration time  f: 1 unfinished\n'
+like 'until: the line of the job that ended' "$(cat out.txt)" \
+    $'\niteration time  g: mean [^\n]* of 2 iterations\n'
+call analyze cut --csv cut-tables
+like 'until: unfinished 1 of 4 ranks' "$(cat cut-tables/iteration.csv)" \
+    $'^job,iterations,unfinished,ranks,[^\n]*\nf,0,1,4,'
+
 # Expectations.
 call run study.yaml -q --set 'expect=["flows.count == 4", "drops.queue == 0"]' -o e1
 is 'expectation that holds' "$rc" 0
