@@ -137,7 +137,7 @@ static const struct gw_param top_rows[] = {
     { "until", GW_P_TIME, offsetof(struct top_conf, until_ps), "0", NULL, NULL,
       "Simulated time at which the run ends; 0: when all work is done." },
     { "topology", GW_P_VALUE, offsetof(struct top_conf, topology), NULL, NULL, NULL,
-      "The network." },
+      "The network: {kind: star, ...}, {file: x.gml} or {graph: {...}}." },
     { "links", GW_P_VALUE, offsetof(struct top_conf, links), "", NULL, NULL,
       "Links by name with what is special about them." },
     { "route", GW_P_VALUE, offsetof(struct top_conf, route), "", NULL, NULL,
@@ -147,13 +147,13 @@ static const struct gw_param top_rows[] = {
       "Disciplines: list of {dev, kind, options}." },
     { "transport", GW_P_VALUE, offsetof(struct top_conf, transport), "", NULL, NULL,
       "Transport of jobs that name none." },
-    { "jobs", GW_P_VALUE, offsetof(struct top_conf, jobs), NULL, NULL, NULL, "The jobs." },
-    { "events", GW_P_VALUE, offsetof(struct top_conf, events), "", NULL, NULL, "Timed changes." },
-    { "capture", GW_P_VALUE, offsetof(struct top_conf, capture), "", NULL, NULL, "Captures." },
-    { "log", GW_P_VALUE, offsetof(struct top_conf, log), "", NULL, NULL, "Packet logs." },
+    { "jobs", GW_P_VALUE, offsetof(struct top_conf, jobs), NULL, NULL, NULL, "List of jobs, each {name, traffic, ...}." },
+    { "events", GW_P_VALUE, offsetof(struct top_conf, events), "", NULL, NULL, "List of timed changes: {at, tc}." },
+    { "capture", GW_P_VALUE, offsetof(struct top_conf, capture), "", NULL, NULL, "List of captures: {dev, filter, snap, count}." },
+    { "log", GW_P_VALUE, offsetof(struct top_conf, log), "", NULL, NULL, "List of packet logs: {dev, kind: packets}." },
     { "records", GW_P_VALUE, offsetof(struct top_conf, records), "", NULL, NULL,
-      "What is recorded." },
-    { "expect", GW_P_VALUE, offsetof(struct top_conf, expect), "", NULL, NULL, "Expectations." },
+      "What is recorded: {flows: all|sample|summary, links: 10ms}." },
+    { "expect", GW_P_VALUE, offsetof(struct top_conf, expect), "", NULL, NULL, "List of expressions that must hold, e.g. \"drops.queue == 0\"." },
 };
 
 struct route_conf {

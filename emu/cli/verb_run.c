@@ -320,6 +320,7 @@ static int finish(struct run *r, enum gw_status st, struct gw_error *err)
         gw_outdir_abandon(&r->dir);
         return gw_cli_fail(r->cli, err);
     }
+    gw_outdir_keep(&r->dir);
     if (r->stopped) {
         fprintf(r->cli->err, "stopped at %.6g s of simulated time; the record in %s is "
                 "incomplete\n", r->progress.sim_s, r->dir.path);
@@ -352,8 +353,8 @@ static int run_run(struct gw_cli *cli)
     r.study = open_study(&r, &err);
     if (!r.study)
         return gw_cli_fail(cli, &err);
-    if (gw_outdir_open(&r.dir, r.conf->output, gw_study_name(r.study), r.conf->force, &err) !=
-        GW_OK) {
+    if (gw_outdir_open(&r.dir, r.conf->output, gw_study_name(r.study), cli->operand[0],
+                       r.conf->force, &err) != GW_OK) {
         rc = gw_cli_fail(cli, &err);
     } else {
         if (!r.conf->quiet)

@@ -23,6 +23,7 @@
 struct parser {
     const char *text, *at;
     gw_expect_lookup lookup;      /* NULL: check the form only                                  */
+    bool      (*known)(void *ctx, const char *name); /* may be NULL: is there such a device?    */
     void       *ctx;
     unsigned    depth;
     struct gw_error *err;
@@ -126,6 +127,42 @@ static bool quoted_part(struct parser *p, char *buf, size_t *n)
     return true;
 }
 
+/* The device of links.DEV.QUANTITY or links.DEV.drops.REASON into @dev. */
+static bool device_of(const char *name, char dev[NAME_MAX_BYTES])
+{
+    const char *dot = strrchr(name, '.'), *begin = name + 6;
+    size_t n = dot > begin ? (size_t)(dot - begin) : 0;
+
+    if (n > 6 && !strncmp(dot - 6, ".drops", 6))
+        n -= 6;
+    memcpy(dev, begin, n);
+    dev[n] = 0;
+    return n > 0;
+}
+
+/* A name without a run: may it have a value at all? */
+static double check_name(struct parser *p, const char *start, const char *name)
+{
+    static const char *const kinds[] = { "iterations.", "flows.", "jobs.", "packets.", "drops." };
+    char dev[NAME_MAX_BYTES], what[2 * NAME_MAX_BYTES];
+
+    if (!strncmp(name, "links.", 6)) {
+        if (device_of(name, dev) && p->known(p->ctx, dev))
+            return 1;
+        snprintf(what, sizeof what, "no end of a link is called \"%s\"; write links.DEV.QUANTITY, "
+                 "such as links.wan:a.bytes", dev);
+        return fail_at(p, start, GW_PARAM, what);
+    }
+    for (size_t i = 0; i < GW_ARRAY_LEN(kinds); i++)
+        if (!strncmp(name, kinds[i], strlen(kinds[i])) && name[strlen(kinds[i])])
+            return 1;
+    if (!strcmp(name, "sim_s"))
+        return 1;
+    snprintf(what, sizeof what, "%s is no name that a run answers to; they begin with iterations., "
+             "flows., jobs., links., packets. or drops., or are sim_s", name);
+    return fail_at(p, start, GW_PARAM, what);
+}
+
 static double parse_name(struct parser *p)
 {
     const char *start = p->at;
@@ -146,6 +183,8 @@ static double parse_name(struct parser *p)
     buf[n] = 0;
     if (n + 1 >= sizeof buf)
         return fail_at(p, start, GW_SYNTAX, "a name of more than 254 bytes");
+    if (p->known)
+        return check_name(p, start, buf);
     if (!p->lookup)
         return 1;
     if (!p->lookup(p->ctx, buf, &value)) {
@@ -278,29 +317,44 @@ static double parse_upper(struct parser *p)
     return parse_side(p);
 }
 
+static enum gw_status parse(struct parser *p, bool *holds, double *found)
+{
+    double left, right = NAN, upper = NAN;
+    enum compare how = CMP_NONE;
+
+    left = parse_side(p);
+    if (p->code == GW_OK)
+        how = parse_compare(p);
+    if (p->code == GW_OK)
+        right = parse_side(p);
+    if (p->code == GW_OK && how == CMP_IN)
+        upper = parse_upper(p);
+    skip_space(p);
+    if (p->code == GW_OK && *p->at)
+        fail_at(p, p->at, GW_SYNTAX, "the expectation should end here");
+    if (p->code == GW_OK && how == CMP_IN && p->lookup && right > upper)
+        fail_at(p, p->text, GW_RANGE, "the lower bound is above the upper one");
+    *holds = p->code == GW_OK && compare(how, left, right, upper);
+    if (found)
+        *found = left;
+    return p->code;
+}
+
 enum gw_status gw_expect_eval(const char *text, gw_expect_lookup lookup, void *ctx, bool *holds,
                               double *found, struct gw_error *err)
 {
     struct parser p = { .text = text, .at = text, .lookup = lookup, .ctx = ctx, .err = err };
-    double left, right = NAN, upper = NAN;
-    enum compare how = CMP_NONE;
 
-    left = parse_side(&p);
-    if (p.code == GW_OK)
-        how = parse_compare(&p);
-    if (p.code == GW_OK)
-        right = parse_side(&p);
-    if (p.code == GW_OK && how == CMP_IN)
-        upper = parse_upper(&p);
-    skip_space(&p);
-    if (p.code == GW_OK && *p.at)
-        fail_at(&p, p.at, GW_SYNTAX, "the expectation should end here");
-    if (p.code == GW_OK && how == CMP_IN && lookup && right > upper)
-        fail_at(&p, text, GW_RANGE, "the lower bound is above the upper one");
-    *holds = p.code == GW_OK && compare(how, left, right, upper);
-    if (found)
-        *found = left;
-    return p.code;
+    return parse(&p, holds, found);
+}
+
+enum gw_status gw_expect_names(const char *text, bool (*known)(void *ctx, const char *name),
+                               void *ctx, struct gw_error *err)
+{
+    struct parser p = { .text = text, .at = text, .known = known, .ctx = ctx, .err = err };
+    bool holds;
+
+    return parse(&p, &holds, NULL);
 }
 
 enum gw_status gw_expect_check(const char *text, struct gw_error *err)

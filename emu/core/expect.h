@@ -28,6 +28,16 @@ GW_API enum gw_status gw_expect_eval(const char *text, gw_expect_lookup lookup, 
 /* Checks the form alone, for `check`: no name is looked up. */
 GW_API enum gw_status gw_expect_check(const char *text, struct gw_error *err);
 
+/*
+ * gw_expect_names() - are the names of @text such as a run can answer?
+ *
+ * @known is asked for every DEV of links.DEV.QUANTITY whether the network has a device of this name
+ * ("wan:a"). GW_PARAM: a device that is not there, or a name of no kind that records know. Jobs,
+ * hosts and quantities are left to the run.
+ */
+GW_API enum gw_status gw_expect_names(const char *text, bool (*known)(void *ctx, const char *name),
+                                      void *ctx, struct gw_error *err);
+
 /* The value of @name out of the record @db; false: no such name, or no value (no flow ended).
  * The names stand in emu/core/schema.md. */
 GW_API bool gw_record_lookup(struct sqlite3 *db, const char *name, double *value);

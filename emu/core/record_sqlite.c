@@ -1,8 +1,8 @@
 /*
  * record_sqlite - the sink that writes one run's rows into one SQLite file
  *
- * Prepared statements, one transaction for every COMMIT_ROWS rows (counted, never timed, so that
- * the file's history does not depend on the machine). Three settings make a killed run readable:
+ * Prepared statements, one transaction for every COMMIT_ROWS rows, the first ones shorter (counted,
+ * never timed, so that the file's history does not depend on the machine). Three settings make a killed run readable:
  *
  *   cache_spill off    dirty pages stay in memory until the commit, so a kill between two commits
  *                      finds the file exactly as the last commit left it;
@@ -31,6 +31,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gradwire/qdisc.h>
+#include <limits.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -94,7 +95,8 @@ struct sqlite_sink {
     sqlite3_stmt   *st[ST_COUNT];
     char           *path;
     struct gw_record_conf conf;
-    uint32_t        rows;           /* since the last commit                                   */
+    uint64_t        rows;           /* handed in                                               */
+    uint64_t        facts;          /* of these: facts before any other row                    */
     struct gw_rec_flow *flow;       /* FLOW_ROWS, gathered                                     */
     uint32_t        flows;
     struct summary *summary;        /* by job                                                  */
@@ -108,7 +110,8 @@ struct row {
     sqlite3_stmt *st;
     enum statement which;
     int  col;
-    bool range;                     /* a value does not fit into 63 bits                       */
+    int      big_col;               /* of a value that does not fit into 63 bits, 0: none      */
+    uint64_t big;
 };
 
 static struct sqlite_sink *sink_of(struct gw_sink *s)
@@ -160,8 +163,11 @@ static struct row row_begin(struct sqlite_sink *k, enum statement which)
 
 static void put_u64(struct row *w, uint64_t v)
 {
-    w->range |= v > INT64_MAX;
     sqlite3_bind_int64(w->st, ++w->col, (sqlite3_int64)v);
+    if (v > INT64_MAX && !w->big_col) {
+        w->big_col = w->col;
+        w->big = v;
+    }
 }
 
 /* GW_NEVER is NULL. */
@@ -211,6 +217,26 @@ static void put_mean(struct row *w, uint64_t hi, uint64_t lo, uint64_t n)
         sqlite3_bind_null(w->st, ++w->col);
 }
 
+#define BEYOND "above 2^63 - 1 (of picoseconds: 106 days), the most that a record can hold; use " \
+               "`until:`, earlier starts or fewer bytes"
+
+/* Says which column of the row holds too much. */
+static enum gw_status row_beyond(const struct row *w)
+{
+    struct sqlite_sink *k = w->k;
+    const char *table = statements[w->which].table, *name = NULL;
+    sqlite3_stmt *st = NULL;
+    char sql[64];
+
+    snprintf(sql, sizeof sql, "SELECT * FROM %s", table);
+    if (sqlite3_prepare_v2(k->db, sql, -1, &st, NULL) == SQLITE_OK)
+        name = sqlite3_column_name(st, w->big_col - 1);
+    gw_fail(&k->first, GW_RANGE, "%s: %s of a row for table %s is %llu, " BEYOND, k->path,
+            name ? name : "a value", table, (unsigned long long)w->big);
+    sqlite3_finalize(st);
+    return k->first.code;
+}
+
 static enum gw_status row_step(struct row *w)
 {
     struct sqlite_sink *k = w->k;
@@ -219,9 +245,8 @@ static enum gw_status row_step(struct row *w)
     if (w->col != statements[w->which].columns)
         return gw_fail(&k->first, GW_BUG, "%s: %d columns for table %s, which has %d", k->path,
                        w->col, statements[w->which].table, statements[w->which].columns);
-    if (w->range)
-        return gw_fail(&k->first, GW_RANGE, "%s: a value for table %s is above 2^63 - 1, the most "
-                       "that a record can hold", k->path, statements[w->which].table);
+    if (w->big_col)
+        return row_beyond(w);
     rc = sqlite3_step(w->st);
     if (rc != SQLITE_DONE) {
         sink_fail(k, rc);
@@ -524,23 +549,36 @@ static enum gw_status flows_write(struct sqlite_sink *k)
     return k->first.code;
 }
 
-static bool too_big(uint64_t v)
-{
-    return v > INT64_MAX;
-}
-
+/* GW_NEVER is no time at all. */
 static bool too_late(uint64_t v)
 {
     return v != GW_NEVER && v > INT64_MAX;
 }
 
+static enum gw_status flow_beyond(struct sqlite_sink *k, const struct gw_rec_flow *r)
+{
+    const struct { const char *name; uint64_t v; } row[] = {
+        { "bytes", r->bytes }, { "delivered_bytes", r->delivered_bytes },
+        { "start_ps", r->start_ps }, { "end_ps", r->end_ps }, { "ideal_ps", r->ideal_ps },
+        { "retrans_bytes", r->retrans_bytes }, { "retrans_pkts", r->retrans_pkts },
+        { "dropped_pkts", r->dropped_pkts }, { "timeouts", r->timeouts },
+        { "message", r->message }, { "flow", r->flow },
+    };
+    size_t i = 0;
+
+    while (i + 1 < GW_ARRAY_LEN(row) && !too_late(row[i].v))
+        i++;
+    return gw_fail(&k->first, GW_RANGE, "%s: flow %llu of job %d: %s is %llu, " BEYOND, k->path,
+                   (unsigned long long)r->flow, r->job == GW_NONE ? -1 : (int)r->job, row[i].name,
+                   (unsigned long long)row[i].v);
+}
+
 static enum gw_status flows_add(struct sqlite_sink *k, const struct gw_rec_flow *r)
 {
-    if (too_big(r->flow | r->message | r->bytes | r->delivered_bytes | r->retrans_bytes |
-                r->retrans_pkts | r->dropped_pkts | r->timeouts) ||
+    if ((r->flow | r->message | r->bytes | r->delivered_bytes | r->retrans_bytes |
+         r->retrans_pkts | r->dropped_pkts | r->timeouts) > INT64_MAX ||
         too_late(r->start_ps) || too_late(r->end_ps) || too_late(r->ideal_ps))
-        return gw_fail(&k->first, GW_RANGE, "%s: a value for table flow is above 2^63 - 1, the "
-                       "most that a record can hold", k->path);
+        return flow_beyond(k, r);
     k->flow[k->flows++] = *r;
     return k->flows < FLOW_ROWS ? GW_OK : flows_write(k);
 }
@@ -554,8 +592,13 @@ static enum gw_status sink_commit(struct sqlite_sink *k)
     for (uint32_t j = 0; j < k->summaries; j++)
         if (summary_write(k, j) != GW_OK)
             return k->first.code;
-    k->rows = 0;
     return sink_exec(k, "COMMIT");
+}
+
+/* Early and then less often, so that a short run that is killed leaves something, too. */
+static bool commit_is_due(uint64_t rows)
+{
+    return rows == 100 || rows == 1000 || rows == 10000 || rows % COMMIT_ROWS == 0;
 }
 
 /* Counts a row and commits when it is time to; @w may be NULL for flows, gathered or summed. */
@@ -563,7 +606,7 @@ static enum gw_status row_end(struct sqlite_sink *k, struct row *w)
 {
     if (w && row_step(w) != GW_OK)
         return k->first.code;
-    if (++k->rows < COMMIT_ROWS)
+    if (!commit_is_due(++k->rows))
         return GW_OK;
     if (sink_commit(k) != GW_OK)
         return k->first.code;
@@ -823,7 +866,12 @@ static enum gw_status sqlite_meta(struct gw_sink *s, const char *key, const char
         return k->first.code;
     put_text(&w, key);
     put_text(&w, value);
-    return row_end(k, &w);
+    if (k->rows != k->facts)
+        return row_end(k, &w);
+    if (row_end(k, &w) != GW_OK || sink_commit(k) != GW_OK)
+        return k->first.code;
+    k->facts++;                  /* what the run is, and which files are its own: kept at once */
+    return sink_exec(k, "BEGIN");
 }
 
 /* ---- opening and closing ------------------------------------------------------------------ */
@@ -914,10 +962,9 @@ static enum gw_status sink_start(struct sqlite_sink *k)
     if (sink_exec(k, pragma) != GW_OK || sink_exec(k, gw_record_schema) != GW_OK ||
         sink_prepare(k) != GW_OK ||
         sqlite_meta(&k->sink, "complete", "no", false) != GW_OK ||
-        sqlite_meta(&k->sink, "records.flows", modes[k->conf.flows], false) != GW_OK ||
-        sink_commit(k) != GW_OK)
+        sqlite_meta(&k->sink, "records.flows", modes[k->conf.flows], false) != GW_OK)
         return k->first.code;
-    return sink_exec(k, "BEGIN");
+    return GW_OK;
 }
 
 /* Makes the file; refuses one that stands already. */
@@ -941,6 +988,16 @@ static enum gw_status sink_file(struct sqlite_sink *k, const char *path)
                        "exists and is writable", k->path, strerror(errno));
     close(fd);
     return GW_OK;
+}
+
+/* Takes the file away that could not be begun. */
+static void sink_remove(const struct sqlite_sink *k)
+{
+    char journal[PATH_MAX];
+
+    unlink(k->path);
+    if ((size_t)snprintf(journal, sizeof journal, "%s-journal", k->path) < sizeof journal)
+        unlink(journal);
 }
 
 struct gw_sink *gw_record_create(const char *path, const struct gw_record_conf *conf,
@@ -970,7 +1027,7 @@ struct gw_sink *gw_record_create(const char *path, const struct gw_record_conf *
         sink_fail(k, k->flow ? rc : SQLITE_NOMEM);
     else if (sink_start(k) == GW_OK)
         return &k->sink;
-    unlink(k->path);
+    sink_remove(k);
 
 out_free:
     gw_fail(err, k->first.code, "%s", k->first.text);

@@ -674,7 +674,7 @@ void net_send(struct net *n, struct net_msg *m, uint64_t now_ps)
         gw_engine_timer_set(n->engine, &m->timer, now_ps);
         return;
     }
-    if (m->tp->ops->level == GW_TP_PACKET && m->bytes == 0) {
+    if (m->bytes == 0) {                   /* a signal between ranks, e.g. of a barrier          */
         gw_engine_timer_set(n->engine, &m->timer, now_ps);
         return;
     }

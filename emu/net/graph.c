@@ -20,7 +20,8 @@
 #include <stdlib.h>
 
 #define NAME_BYTES_MAX 4096u             /* longer names are cut                               */
-#define COUNT_MAX      (UINT32_MAX / 4)  /* nodes or links: dirlink numbers must fit           */
+#define NODES_MAX      4000000u          /* what a machine of today holds with its ports       */
+#define LINKS_MAX      16000000u
 #define WEIGHT_MAX     1e9
 
 /* ---- index of names ----------------------------------------------------------------------- */
@@ -207,8 +208,9 @@ static uint32_t graph_node(struct gw_graph *g, const char *name, enum gw_node_ki
                                .transit = kind == GW_NODE_SWITCH };
     char number[16];
 
-    if (g->node_count >= COUNT_MAX)
-        return refuse(g, "more than %u nodes", COUNT_MAX);
+    if (g->node_count >= NODES_MAX)
+        return refuse(g, "more than %u nodes; a network may have up to %u nodes and %u links",
+                      NODES_MAX, NODES_MAX, LINKS_MAX);
     if (!name || !*name) {
         snprintf(number, sizeof number, "n%u", g->node_count);
         name = number;
@@ -307,8 +309,9 @@ static uint32_t graph_link(struct gw_graph *g, uint32_t a, uint32_t b,
 
     if (!spec_right(g, a, b, spec))
         return GW_NONE;
-    if (g->link_count >= COUNT_MAX)
-        return refuse(g, "more than %u links", COUNT_MAX);
+    if (g->link_count >= LINKS_MAX)
+        return refuse(g, "more than %u links among %u nodes; a network may have up to %u nodes and "
+                      "%u links", LINKS_MAX, g->node_count, NODES_MAX, LINKS_MAX);
     l.dir[0] = (struct gw_graph_dir){ .rate_bps = spec->rate_bps, .delay_ps = spec->delay_ps,
                                       .loss = spec->loss, .channel = spec->channel,
                                       .qdisc = spec->qdisc };

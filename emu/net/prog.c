@@ -653,7 +653,7 @@ static void send_dry(struct rt *rt, struct net_msg *m, uint64_t now_ps)
     uint32_t path[64], len;
     uint64_t delay = 0, rate = 0;
 
-    len = m->src_node == m->dst_node ? 0 :
+    len = m->src_node == m->dst_node || !m->bytes ? 0 :
           net_path(rt->net, m->src_node, m->dst_node, (uint32_t)m->id, path, 64);
     for (uint32_t i = 0; i < len; i++) {
         const struct net_port *o = &rt->net->port[path[i]];
@@ -664,7 +664,8 @@ static void send_dry(struct rt *rt, struct net_msg *m, uint64_t now_ps)
     }
     if (rate)
         delay += gw_mul_div(m->bytes, 8 * GW_PS_PER_S, rate);
-    rt->dry_msg(rt->dry_ctx, &(struct rt_dry_msg){ m->job_index, m->src_node, m->dst_node,
+    if (m->bytes)
+        rt->dry_msg(rt->dry_ctx, &(struct rt_dry_msg){ m->job_index, m->src_node, m->dst_node,
                 m->src_rank, m->dst_rank, m->iteration, m->collective, m->bytes });
     m->start_ps = now_ps;
     m->timer = (struct gw_timer){ .fire = dry_fire, .owner = m, .comp = m->dst_node };

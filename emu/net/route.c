@@ -24,6 +24,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#define ROWS_MAX     UINT64_C(250000000)   /* of routes, 2 GB                                   */
 #define BATCH_LEAVES  32u                /* searches per call: bounds the distance matrix      */
 #define EXACT_MAX     9007199254740992.0 /* 2^53                                               */
 #define WEIGHT_UNIT   1e6
@@ -385,6 +386,12 @@ static enum gw_status make_rows(struct route_maker *m, struct gw_error *err)
     igraph_matrix_t dist;
     igraph_t ig;
 
+    if ((uint64_t)r->leaf_count * n > ROWS_MAX)
+        return gw_fail(err, GW_RANGE, "the routes of %u nodes towards %u leaves take %.1f GB, allowed "
+                       "up to %.1f; fewer hosts or leaf switches are right (a host with one link "
+                       "shares its switch's routes)", n, r->leaf_count,
+                       (double)r->leaf_count * n * sizeof *r->row / 1e9,
+                       (double)ROWS_MAX * sizeof *r->row / 1e9);
     r->row      = calloc((size_t)r->leaf_count * n + 1, sizeof *r->row);
     m->pool_cap = 2 * m->g->link_count + 64;
     r->pool     = malloc(m->pool_cap * sizeof *r->pool);

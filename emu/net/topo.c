@@ -82,15 +82,19 @@ static uint32_t topo_radix(const struct gw_topo *t)
 static enum gw_status topo_build(struct gw_topo *t, struct gw_error *err)
 {
     struct gw_value *v = t->topology.value;
+    struct gw_error inner = { 0 };
     enum gw_status st;
     char where[512];
     uint32_t i;
 
-    st = t->ops->build(&t->topology, err);
+    st = t->ops->build(&t->topology, &inner);
     gw_value_where(v, where, sizeof where);
-    if (gw_graph_problem(t->graph))
+    /* Plugins take the builder's refusals for a lack of memory; it knows better. */
+    if (gw_graph_problem(t->graph) && (inner.code == GW_OK || inner.code == GW_NOMEM))
         return gw_fail(err, st == GW_OK ? GW_PARAM : st, "%s: topology %s: %s", where,
                        t->plugin->name, gw_graph_problem(t->graph));
+    if (st != GW_OK && inner.code != GW_OK)
+        return gw_fail(err, st, "%s", inner.text);
     if (st != GW_OK)
         return gw_fail(err, st, "%s: topology %s could not be built", where, t->plugin->name);
     for (i = 0; i < t->graph->node_count; i++)

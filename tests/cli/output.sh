@@ -29,6 +29,50 @@ echo note >again/note.txt
 call run study.yaml --quiet -o again --seed 8 --force
 is '--force replaces our files' "$rc" 0
 is '--force keeps others' "$(cat again/note.txt)" note
+
+# --force takes what the record names and nothing else, and gives it back when the run fails.
+cap='capture=[{dev: "h0-s0:h0"}]'
+call run study.yaml --quiet -o own --set "$cap"
+is 'an output with a capture' "$(ls own | tr '\n' ' ')" 'h0-s0-h0.pcap records.sqlite study.yaml '
+echo mine >own/mine.pcap
+echo mine >own/packets-mine.csv
+ln -s ../study.yaml own/link.pcap
+call run study.yaml --quiet -o own --force
+is '--force with captures: exit code' "$rc" 0
+is '--force takes its own capture, not the neighbours' "$(ls -A own | tr '\n' ' ')" \
+    'link.pcap mine.pcap packets-mine.csv records.sqlite study.yaml '
+call run study.yaml --quiet -o own --force --set "$cap"
+sum=$(cat own/* | cksum)
+call run own/study.yaml --quiet -o own --force
+is '--force over the study that runs: refused' "$rc" 2
+like '--force over the study that runs: sentence' "$(cat err.txt)" 'own/study\.yaml: is the study to run'
+echo '# edited' >>own/study.yaml
+call run study.yaml --quiet -o own --force
+is '--force over an edited study: refused' "$rc" 2
+like '--force over an edited study: sentence' "$(cat err.txt)" 'not as the earlier run wrote it'
+sed -i '$d' own/study.yaml
+call run study.yaml --quiet -o own --force --set 'capture=[{dev: "h0-s0:h0"}, {dev: "h0-s0:s0"}]' \
+    --set jobs.p.bytes=1000000TB --set topology.link.rate=1bit --set transport=ideal
+is '--force and a run that fails: exit code' "$rc" 2
+is '--force and a run that fails: all is as it was' "$(cat own/* | cksum)" "$sum"
+is '--force and a run that fails: nothing else' "$(ls -A own | tr '\n' ' ')" \
+    'h0-s0-h0.pcap link.pcap mine.pcap packets-mine.csv records.sqlite study.yaml '
+mkdir foreign
+cp own/study.yaml foreign
+echo 'SQLite format 3' >foreign/records.sqlite
+call run study.yaml --quiet -o foreign --force
+is '--force over a foreign database: refused' "$rc" 2
+is '--force over a foreign database: stands' "$(ls foreign | tr '\n' ' ')" \
+    'records.sqlite study.yaml '
+mkdir linked
+ln -s ../own/records.sqlite linked/records.sqlite
+call run study.yaml --quiet -o linked --force
+is '--force over a link to a record: refused' "$rc" 2
+mkdir left
+: >left/records.sqlite-journal
+call run study.yaml --quiet -o left
+is 'what a run left that could not begin is no output' "$rc" 0
+
 mkdir empty
 call run study.yaml --quiet -o empty
 is 'an empty directory is taken' "$rc" 0
@@ -52,6 +96,27 @@ call run study.yaml --json -o json0 --set "jobs=[$frames]"
 like 'json: no iterations, so no mean' "$(cat out.txt)" \
     '"iterations":\{"count":0,"mean_s":null,"p50_s":null,"p99_s":null\}'
 like 'json: no flows, so no quantile' "$(cat out.txt)" '"fct_p50_s":null,"fct_p99_s":null'
+
+# Cut off by `until`: what not every rank ended is unfinished; each job has a line of its own.
+cat >cut.yaml <<'YAML'
+schema: 1
+until: 1s
+topology: {kind: star, hosts: 4, link: {rate: 1gbit, delay: 10us}}
+transport: {kind: tcp}
+jobs:
+  - name: f
+    traffic: flows
+    flows: [{from: h0, to: h1, bytes: 1MB}, {from: h2, to: h3, bytes: 1GB}]
+  - {name: g, traffic: incast, to: h0, from: [h1], bytes: 1MB, iterations: 2}
+YAML
+call run cut.yaml -o cut
+like 'until: the line of the job that is cut off' "$(cat out.txt)" \
+    $'\niteration time  f: 1 unfinished\n'
+like 'until: the line of the job that ended' "$(cat out.txt)" \
+    $'\niteration time  g: mean [^\n]* of 2 iterations\n'
+call analyze cut --csv cut-tables
+like 'until: unfinished 1 of 4 ranks' "$(cat cut-tables/iteration.csv)" \
+    $'^job,iterations,unfinished,ranks,[^\n]*\nf,0,1,4,'
 
 # Expectations.
 call run study.yaml -q --set 'expect=["flows.count == 4", "drops.queue == 0"]' -o e1

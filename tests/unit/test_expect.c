@@ -106,6 +106,40 @@ static void test_form_only(void)
     CHECK_ROW(strstr(err.text, "column 15") != NULL, "%s", err.text);
 }
 
+static bool is_wan(void *ctx, const char *name)
+{
+    (void)ctx;
+    return !strcmp(name, "wan:a") || !strcmp(name, "New.York-x:b");
+}
+
+static void test_names(void)
+{
+    static const struct { const char *text, *says; } rows[] = {
+        { "iterations.mean_s in 0.9..1.1", NULL },
+        { "flows.in.h0.fct_s / flows.in.h1.fct_s < 2 + jobs.a.count", NULL },
+        { "links.wan:a.drops.loss / links.wan:a.sent_pkts < drops.loss", NULL },
+        { "links.\"New.York\"-x:b.bytes == packets.hops", NULL },
+        { "links.wan:a.drops + sim_s > 0", NULL },
+        { "links.wan.bytes > 0", "column 1 of `links.wan.bytes > 0`: no end of a link is called"
+                                 " \"wan\"" },
+        { "1 == 1 + links.wan:b.drops.loss", "column 10 of `1 == 1 + links.wan:b.drops.loss`: no "
+                                             "end of a link is called \"wan:b\"" },
+        { "links.bytes > 0", "is called \"\"" },
+        { "link.wan:a.bytes > 0", "link.wan:a.bytes is no name that a run answers to" },
+        { "flows. > 0", "flows is no name" },
+        { "mean_s < 1", "mean_s is no name" },
+        { "sim_s <", "column 8" },
+    };
+
+    for (size_t i = 0; i < GW_ARRAY_LEN(rows); i++) {
+        struct gw_error err = { 0 };
+        enum gw_status code = gw_expect_names(rows[i].text, is_wan, NULL, &err);
+
+        CHECK_ROW(rows[i].says ? code != GW_OK && strstr(err.text, rows[i].says) : code == GW_OK,
+                  "`%s`: \"%s\"", rows[i].text, err.text);
+    }
+}
+
 /* ---- names of a record -------------------------------------------------------------------- */
 
 static void make_record(struct scratch *s)
@@ -229,6 +263,7 @@ static const struct gw_case cases[] = {
     { "values", test_values },
     { "errors say where", test_errors },
     { "form alone", test_form_only },
+    { "names without a run", test_names },
     { "names of a record", test_lookup },
     { "names without rows", test_lookup_summary },
     { NULL, NULL },

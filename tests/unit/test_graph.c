@@ -135,6 +135,46 @@ static void builder_refuses(void)
     }
 }
 
+/* Refused at once, with the numbers, instead of minutes of work. */
+static void too_large(void)
+{
+    struct gw_link_spec s = { .rate_bps = 1 };
+    struct gw_error err = { 0 };
+    struct gw_routes *r;
+    struct fixture f;
+    uint32_t i;
+
+    open_graph(&f);
+    add_nodes(&f, "ab");
+    f.g->node_count = 4000000;
+    CU_ASSERT(f.host.graph_node(f.g, "c", GW_NODE_HOST, 0) == GW_NONE);
+    f.g->node_count = 2;
+    CHECK_ROW(gw_graph_problem(f.g) && strstr(gw_graph_problem(f.g), "more than 4000000 nodes"),
+              "got \"%s\"", gw_graph_problem(f.g));
+    gw_graph_free(f.g);
+
+    open_graph(&f);
+    add_nodes(&f, "ab");
+    f.g->link_count = 16000000;
+    CU_ASSERT(f.host.graph_link(f.g, 0, 1, &s) == GW_NONE);
+    f.g->link_count = 0;
+    CHECK_ROW(gw_graph_problem(f.g) && strstr(gw_graph_problem(f.g), "more than 16000000 links among "
+              "2 nodes"), "got \"%s\"", gw_graph_problem(f.g));
+    gw_graph_free(f.g);
+
+    open_graph(&f);                              /* a ring of hosts: each is a leaf of its own */
+    for (i = 0; i < 15812; i++)
+        f.host.graph_node(f.g, NULL, GW_NODE_HOST, 0);
+    for (i = 0; i < 15812; i++)
+        f.host.graph_link(f.g, i, (i + 1) % 15812, &s);
+    r = gw_routes_new(f.g, GW_METRIC_HOPS, &err);
+    CHECK_ROW(!r && err.code == GW_RANGE &&
+                  strstr(err.text, "routes of 15812 nodes towards 15812 leaves take 2.0 GB"),
+              "got \"%s\"", err.text);
+    gw_routes_free(r);
+    gw_graph_free(f.g);
+}
+
 static void devices(void)
 {
     static const struct { const char *dev; uint32_t want; const char *says; } row[] = {
@@ -350,6 +390,7 @@ static const struct gw_case cases[] = {
     { "many equal names", many_equal_names },
     { "parallel links stay", parallel_links_stay },
     { "the builder refuses", builder_refuses },
+    { "too large graphs are refused", too_large },
     { "devices", devices },
     { "overrides", overrides },
     { "routes", routes },

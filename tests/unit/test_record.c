@@ -3,6 +3,7 @@
  */
 #include "tests/unit/make_record.h"
 
+#include <gradwire/alg/iterations.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -65,6 +66,7 @@ static void test_refused(void)
     struct gw_rec_node twice = { 5, "a", true };
     struct gw_rec_rank big = { 0, 0, 0 };
     struct gw_rec_link_sample late = { .at_ps = UINT64_C(1) << 63 };
+    struct gw_rec_flow far = flow_row(7, 7, 0, 0, 1);
     bool complete;
 
     scratch_begin(&s, GW_REC_ALL);
@@ -83,7 +85,16 @@ static void test_refused(void)
     scratch_begin(&s, GW_REC_ALL);
     CU_ASSERT(s.sink->ops->link_sample(s.sink, &late) == GW_RANGE);
     CU_ASSERT(s.sink->ops->finish(s.sink, true, &s.err) == GW_RANGE);
-    CHECK_ROW(strstr(s.err.text, "2^63") != NULL, "%s", s.err.text);
+    CHECK_ROW(strstr(s.err.text, "at_ps of a row for table link_sample is 9223372036854775808, above"
+                     " 2^63 - 1 (of picoseconds: 106 days)") != NULL, "%s", s.err.text);
+    scratch_end(&s, gw_record_open(s.dir, &complete, &s.err));
+
+    scratch_begin(&s, GW_REC_ALL);
+    far.start_ps = UINT64_C(10000000000000000000);
+    CU_ASSERT(s.sink->ops->flow(s.sink, &far) == GW_RANGE);
+    CU_ASSERT(s.sink->ops->finish(s.sink, true, &s.err) == GW_RANGE);
+    CHECK_ROW(strstr(s.err.text, "flow 7 of job 0: start_ps is 10000000000000000000, above") != NULL,
+              "%s", s.err.text);
     scratch_end(&s, gw_record_open(s.dir, &complete, &s.err));
 
     memset(&err, 0, sizeof err);
@@ -151,7 +162,8 @@ static void wait_for(pid_t child, int *status)
     CU_ASSERT(waitpid(child, status, 0) == child);
 }
 
-static void test_killed(void)
+/* A run that is killed after @written flows leaves between @low and @high. */
+static void killed_after(uint64_t written, double low, double high)
 {
     struct scratch s;
     struct sqlite3 *db;
@@ -168,7 +180,7 @@ static void test_killed(void)
     if (child == 0) {
         s.sink = gw_record_create(s.dir, NULL, &s.err);
         if (s.sink)
-            write_flows(&s, 0, 120000);
+            write_flows(&s, 0, written);
         raise(SIGKILL);
     }
     wait_for(child, &status);
@@ -176,12 +188,21 @@ static void test_killed(void)
     db = gw_record_open(s.dir, &complete, &s.err);
     CHECK_ROW(db != NULL && !complete, "%s, complete %d", s.err.text, complete);
     flows = number_of(db, "SELECT count(*) FROM flow");
-    CHECK_ROW(flows >= 50000 && flows < 120000, "%g flows survived", flows);
-    CHECK_ROW(number_of(db, "SELECT sum(flows) FROM flow_summary") == flows,
+    CHECK_ROW(flows >= low && flows <= high, "%g of %g flows survived", flows, (double)written);
+    CHECK_ROW(number_of(db, "SELECT total(flows) FROM flow_summary") == flows,
               "summary and %g rows differ", flows);
     CU_ASSERT(gw_record_digest(db, hex, &s.err) == GW_OK);
     CHECK_ROW(strlen(hex) == 64, "%s", hex);
     scratch_end(&s, db);
+}
+
+static void test_killed(void)
+{
+    killed_after(50, 0, 0);
+    killed_after(300, 90, 100);
+    killed_after(9000, 990, 1000);
+    killed_after(30000, 9990, 10000);
+    killed_after(120000, 99990, 100000);
 }
 
 /* Dies in a commit: half of it is in the file, and the journal that undoes it is beside it. */
@@ -348,6 +369,31 @@ static void test_file_digest(void)
     CHECK_ROW(strstr(err.text, path) != NULL, "%s", err.text);
 }
 
+/* Times that somebody wrote into a record stop at the ends of 64 bits. */
+static void test_tampered(void)
+{
+    struct gw_iteration_times t = { 0 };
+    struct gw_error err = { 0 };
+    sqlite3 *db;
+
+    CU_ASSERT_FATAL(sqlite3_open(":memory:", &db) == SQLITE_OK);
+    CU_ASSERT(sqlite3_exec(db, "CREATE TABLE job(job, ranks); INSERT INTO job VALUES(0, 2);"
+                           "CREATE TABLE iteration(job, iteration, rank, start_ps, end_ps,"
+                           " compute_ps, exposed_ps, wait_ps, last_message);"
+                           "INSERT INTO iteration VALUES(0, 0, 0, -9223372036854775808,"
+                           " 9223372036854775807, 9223372036854775807, -9223372036854775808, 1, 1);"
+                           "INSERT INTO iteration VALUES(0, 0, 1, 5, 7,"
+                           " 9223372036854775807, -9223372036854775808, 2, 2)", NULL, NULL, NULL) ==
+              SQLITE_OK);
+    CHECK_ROW(gw_iteration_times_read(db, &t, &err) == GW_OK && t.n == 1, "%s", err.text);
+    CU_ASSERT_FATAL(t.n == 1);
+    CU_ASSERT(t.v[0].time_ps == INT64_MAX && t.v[0].rank_ps == INT64_MAX);
+    CU_ASSERT(t.v[0].compute_ps == INT64_MAX && t.v[0].exposed_ps == INT64_MIN);
+    CU_ASSERT(t.v[0].wait_ps == 3 && gw_ps_sub(-5, 7) == -12 && gw_ps_add(INT64_MIN, 1) < 0);
+    free(t.v);
+    sqlite3_close(db);
+}
+
 static void test_null_sink(void)
 {
     struct gw_sink *s = gw_record_null();
@@ -369,6 +415,7 @@ static const struct gw_case cases[] = {
     { "disk full", test_disk_full },
     { "digest", test_digest },
     { "digest of a file", test_file_digest },
+    { "changed by hand", test_tampered },
     { "null sink", test_null_sink },
     { NULL, NULL },
 };

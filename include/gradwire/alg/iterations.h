@@ -109,6 +109,21 @@ static inline double gw_ps_to_s(int64_t ps)
     return (double)ps / 1e12;
 }
 
+/* Times of a record that somebody has changed may be anything: they stop at the ends. */
+static inline int64_t gw_ps_add(int64_t a, int64_t b)
+{
+    int64_t sum;
+
+    return __builtin_add_overflow(a, b, &sum) ? (b < 0 ? INT64_MIN : INT64_MAX) : sum;
+}
+
+static inline int64_t gw_ps_sub(int64_t a, int64_t b)
+{
+    int64_t rest;
+
+    return __builtin_sub_overflow(a, b, &rest) ? (b < 0 ? INT64_MAX : INT64_MIN) : rest;
+}
+
 /* ---- iterations --------------------------------------------------------------------------- */
 
 struct gw_iteration_time {
@@ -173,10 +188,10 @@ static inline void gw_iteration_time_row(struct gw_iteration_time *x, sqlite3_st
         x->last_rank = (uint32_t)sqlite3_column_int64(st, 2);
         x->last_message = (uint64_t)sqlite3_column_int64(st, 8);
     }
-    x->rank_ps += end - start;
-    x->compute_ps += sqlite3_column_int64(st, 5);
-    x->exposed_ps += sqlite3_column_int64(st, 6);
-    x->wait_ps += sqlite3_column_int64(st, 7);
+    x->rank_ps = gw_ps_add(x->rank_ps, gw_ps_sub(end, start));
+    x->compute_ps = gw_ps_add(x->compute_ps, sqlite3_column_int64(st, 5));
+    x->exposed_ps = gw_ps_add(x->exposed_ps, sqlite3_column_int64(st, 6));
+    x->wait_ps = gw_ps_add(x->wait_ps, sqlite3_column_int64(st, 7));
 }
 
 /* Fills whole and time_ps once all rows are in. */
@@ -191,8 +206,9 @@ static inline void gw_iteration_times_close(struct gw_iteration_times *t)
         if (!before)
             ranks = x->job_ranks ? x->job_ranks : x->ranks;
         x->whole = x->ranks && !x->unended && x->ranks >= ranks;
-        x->time_ps = x->end_ps - (before && before->whole && before->iteration + 1 == x->iteration
-                                  ? before->end_ps : x->start_ps);
+        x->time_ps = gw_ps_sub(x->end_ps, before && before->whole &&
+                               before->iteration + 1 == x->iteration ? before->end_ps
+                               : x->start_ps);
     }
 }
 
