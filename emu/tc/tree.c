@@ -603,19 +603,35 @@ static bool one_of(const char *s, const char *const *list)
     return false;
 }
 
-/* `{delay: 10ms 2ms, ecn: yes, loss: [..]}` becomes delay 10ms 2ms ecn loss .. */
-static bool map_words(struct words *w, struct gw_value *map, const char *const *skip)
+static bool on_by_default(const struct gw_qdisc *q, const char *key)
+{
+    for (uint32_t i = 0; i < q->row_count; i++)
+        if (!strcmp(q->rows[i].name, key))
+            return q->rows[i].def && !strcmp(q->rows[i].def, "yes");
+    return false;
+}
+
+/* `{delay: 10ms 2ms, ecn: yes, loss: [..]}` becomes delay 10ms 2ms ecn loss .. ; `ecn: no` becomes
+ * noecn where the word is on by default, else nothing. */
+static bool map_words(const struct gw_qdisc *q, struct words *w, struct gw_value *map,
+                      const char *const *skip)
 {
     static const char *const yes[] = { "yes", "true", "on", NULL };
     static const char *const no[] = { "no", "false", "off", NULL };
+    char off[64];
     bool ok = true;
 
     for (struct gw_value *v = map->child; v && ok; v = v->next) {
         if (one_of(v->key, skip))
             continue;
         v->used = true;
-        if (v->kind == GW_V_SCALAR && !v->quoted && one_of(v->text, no))
+        if (v->kind == GW_V_SCALAR && !v->quoted && one_of(v->text, no)) {
+            if (on_by_default(q, v->key)) {
+                snprintf(off, sizeof off, "no%s", v->key);
+                ok = words_add(w, off, strlen(off));
+            }
             continue;
+        }
         ok = words_add(w, v->key, strlen(v->key));
         if (v->kind == GW_V_SCALAR && (v->quoted || !one_of(v->text, yes)))
             ok = ok && words_split(w, v->text);
@@ -654,7 +670,7 @@ static enum gw_status read_words(struct gw_tree *t, struct gw_qdisc *q, struct g
         free(w);
         return gw_fail(err, GW_NOMEM, "out of memory for a queue discipline");
     }
-    if (!map_words(w, map, skip)) {
+    if (!map_words(q, w, map, skip)) {
         gw_fail(err, GW_SYNTAX, "%s: qdisc %s: its options are words of tc, single values or lists "
                 "of them", where, q->kind);
     } else {

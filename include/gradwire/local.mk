@@ -13,6 +13,7 @@ gwinclude_HEADERS = \
 	include/gradwire/qdisc.h \
 	include/gradwire/record.h \
 	include/gradwire/rng.h \
+	include/gradwire/tc.h \
 	include/gradwire/topology.h \
 	include/gradwire/traffic.h \
 	include/gradwire/transport.h

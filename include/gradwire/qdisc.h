@@ -75,6 +75,7 @@ struct gw_tc_args {
     uint64_t     dev_rate_bps;   /* speed of the device, 0: it has none (rates in %)           */
     const struct gw_host *host;
     const char  *data_dir;       /* where user tables are looked up                            */
+    bool        *create;         /* the parser may set it: made even if the verb is `change`  */
 };
 
 struct gw_qdisc_ops {
