@@ -1070,8 +1070,9 @@ static enum gw_status check_gml(const char *s, const char *path, struct gw_error
                                "is no graph", path, line, GML_DEPTH_MAX);
             if (!depth && opens_graph(text, s)) {
                 if (graph_line)
-                    return gw_fail(err, GW_SYNTAX, "%s:%u: a second graph begins here, the first in "
-                                   "line %u; one graph in a file is right", path, line, graph_line);
+                    return gw_fail(err, GW_SYNTAX, "%s:%u: a second graph begins here, the first "
+                                   "in line %u; one graph in a file is right", path, line,
+                                   graph_line);
                 graph_line = line;
             }
             open_line[depth++] = line;
@@ -1308,8 +1309,8 @@ static enum gw_status file_build(struct gw_topology *t, struct gw_error *err)
     char *text;
     FILE *f;
 
-    f = gw_open_option(t->host, t->value, "file", t->study_dir, "graphs", c->file, path, sizeof path,
-                       err);
+    f = gw_open_option(t->host, t->value, "file", t->study_dir, "graphs", c->file, path,
+                       sizeof path, err);
     if (!f)
         return err && err->code != GW_OK ? err->code : GW_IO;
     text = read_all(t->host, f, path, &len, err);

@@ -285,7 +285,8 @@ static void lonely_nodes(void)
               "got \"%s\"%s", b.topo.graph && b.topo.graph->note_count ? b.topo.graph->note[0] : "",
               b.err.text);
     done(&b);
-    CHECK_ROW(build(&b, "{graph: {nodes: [a]}}", ".") && !b.topo.graph->note_count, "%s", b.err.text);
+    CHECK_ROW(build(&b, "{graph: {nodes: [a]}}", ".") && !b.topo.graph->note_count, "%s",
+              b.err.text);
     done(&b);
 }
 
