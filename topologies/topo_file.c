@@ -26,7 +26,8 @@
  * stands for a site with a router.
  *
  * igraph's faults that are worked around: its GraphML reader refuses the attribute type "integer";
- * its GML reader recurses into nested lists. Left out: jitter (as Shadow does), GraphML
+ * its GML reader recurses into nested lists and passes over a second graph; GraphML nodes that only
+ * edges name would come into being. These are refused. Left out: jitter (as Shadow does), GraphML
  * hyperedge elements and ports. igraph keeps handlers per process: they are set and restored
  * around the one call, and two threads must not read graphs at once.
  */
@@ -95,6 +96,7 @@ struct loader {
     uint32_t   *open;                    /* directed: by node, last unpaired link out, or NONE */
     uint32_t   *open_next;               /* by link                                            */
     uint32_t    loops, paired, single, repeated, defaults_rate, defaults_delay;
+    uint32_t    graphs, declared;        /* elements <graph> and <node> of the text            */
     bool        directed, jitter;
 };
 
@@ -422,6 +424,10 @@ static void make_notes(const struct loader *x)
         say(x, &b, "%s: the graph is directed; pairs of opposite edges that became one link each: "
             "%u; edges without a partner, links in both directions: %u", x->path, x->paired,
             x->single);
+        note(x, &b);
+    }
+    if (x->graphs > 1) {
+        say(x, &b, "%s: the file holds %u graphs; only the first is read", x->path, x->graphs);
         note(x, &b);
     }
     if (x->jitter) {
@@ -1004,6 +1010,10 @@ static enum gw_status take_graph(struct loader *x, struct gw_error *err)
 
     if (st == GW_OK && !nodes)
         return gw_fail(err, GW_SYNTAX, "%s: the graph has no nodes", x->path);
+    if (x->graphs && x->declared < nodes)        /* XML: igraph makes nodes out of edges' ends */
+        return gw_fail(err, GW_SYNTAX, "%s: edges end at %u nodes and the file has %u <node> "
+                       "elements; a <node> for each end of an edge is right", x->path, nodes,
+                       x->declared);
     x->directed  = igraph_is_directed(&x->ig);
     x->said      = x->host->alloc(nodes + 1);
     x->open      = x->host->alloc(((size_t)nodes + 1) * sizeof *x->open);
@@ -1027,14 +1037,24 @@ static enum gw_status take_graph(struct loader *x, struct gw_error *err)
 
 /* ---- the file ----------------------------------------------------------------------------- */
 
+/* Is the word that ends before @s, but for blanks, `graph`? */
+static bool opens_graph(const char *text, const char *s)
+{
+    while (s > text && strchr(" \t\r\n", s[-1]))
+        s--;
+    return s - text >= 5 && !strncmp(s - 5, "graph", 5) &&
+           (s - text == 5 || strchr(" \t\r\n]", s[-6]));
+}
+
 /*
  * Refuses what igraph's GML reader would choke on: lists nested deeply, brackets that do not close
- * (a file cut off), with the line.
+ * (a file cut off), with the line; and a second graph, which it would leave out.
  */
 static enum gw_status check_gml(const char *s, const char *path, struct gw_error *err)
 {
-    uint32_t line = 1, depth = 0, open_line[GML_DEPTH_MAX + 1] = { 0 };
+    uint32_t line = 1, depth = 0, graph_line = 0, open_line[GML_DEPTH_MAX + 1] = { 0 };
     bool quoted = false, line_start = true;
+    const char *text = s;
 
     for (; *s; s++) {
         if (!quoted && line_start && *s == '#')
@@ -1048,6 +1068,13 @@ static enum gw_status check_gml(const char *s, const char *path, struct gw_error
             if (depth == GML_DEPTH_MAX)
                 return gw_fail(err, GW_SYNTAX, "%s:%u: lists are nested more than %d deep; that "
                                "is no graph", path, line, GML_DEPTH_MAX);
+            if (!depth && opens_graph(text, s)) {
+                if (graph_line)
+                    return gw_fail(err, GW_SYNTAX, "%s:%u: a second graph begins here, the first "
+                                   "in line %u; one graph in a file is right", path, line,
+                                   graph_line);
+                graph_line = line;
+            }
             open_line[depth++] = line;
         } else if (!quoted && *s == ']') {
             if (!depth)
@@ -1063,6 +1090,56 @@ static enum gw_status check_gml(const char *s, const char *path, struct gw_error
     if (depth)
         return gw_fail(err, GW_SYNTAX, "%s:%u: the file ends inside the list that begins here",
                        path, open_line[depth - 1]);
+    return GW_OK;
+}
+
+/* Behind the comment, CDATA section or processing instruction at @s; NULL: it is none. */
+static const char *skip_markup(const char *s)
+{
+    static const char *const pair[][2] = {
+        { "<!--", "-->" }, { "<![CDATA[", "]]>" }, { "<?", "?>" },
+    };
+
+    for (size_t i = 0; i < GW_ARRAY_LEN(pair); i++) {
+        const char *end;
+
+        if (strncmp(s, pair[i][0], strlen(pair[i][0])))
+            continue;
+        end = strstr(s, pair[i][1]);
+        return end ? end + strlen(pair[i][1]) : s + strlen(s);
+    }
+    return NULL;
+}
+
+/* The name of the element that @s opens, without its prefix, is @name. */
+static bool is_element(const char *s, const char *name)
+{
+    size_t n = strcspn(++s, " \t\r\n/>:");
+
+    if (s[n] == ':') {
+        s += n + 1;
+        n = strcspn(s, " \t\r\n/>");
+    }
+    return n == strlen(name) && !strncmp(s, name, n);
+}
+
+/* Counts what igraph would silently add or leave out; refuses hyperedges. */
+static enum gw_status count_graphml(struct loader *x, const char *text, struct gw_error *err)
+{
+    uint32_t line = 1;
+    const char *s, *behind, *at = text;
+
+    for (s = strchr(text, '<'); s; s = strchr(behind ? behind : s + 1, '<')) {
+        behind = skip_markup(s);
+        x->declared += !behind && is_element(s, "node");
+        x->graphs   += !behind && is_element(s, "graph");
+        if (behind || !is_element(s, "hyperedge"))
+            continue;
+        for (; at < s; at++)
+            line += *at == '\n';
+        return gw_fail(err, GW_SYNTAX, "%s:%u: a <hyperedge>, which cannot be read; a node of kind "
+                       "switch with an edge to each of its nodes is right", x->path, line);
+    }
     return GW_OK;
 }
 
@@ -1165,6 +1242,8 @@ static enum gw_status load_text(struct gw_topology *t, char *text, size_t len, c
     if (xml)                             /* nothing may stand before an XML declaration        */
         text += skip_blank(text) - text;
     st = xml ? fix_graphml(text, path, err) : check_gml(text, path, err);
+    if (st == GW_OK && xml)
+        st = count_graphml(&x, text, err);
     if (st != GW_OK)
         return st;
     table = igraph_set_attribute_table(&igraph_cattribute_table);
@@ -1230,8 +1309,8 @@ static enum gw_status file_build(struct gw_topology *t, struct gw_error *err)
     char *text;
     FILE *f;
 
-    f = gw_open_option(t->host, t->value, "file", t->study_dir, "graphs", c->file, path, sizeof path,
-                       err);
+    f = gw_open_option(t->host, t->value, "file", t->study_dir, "graphs", c->file, path,
+                       sizeof path, err);
     if (!f)
         return err && err->code != GW_OK ? err->code : GW_IO;
     text = read_all(t->host, f, path, &len, err);

@@ -331,6 +331,28 @@ static enum gw_status choose_hosts(struct graph_work *w, struct gw_error *err)
     return st;
 }
 
+/* Says which nodes no link reaches: most likely one was forgotten. */
+static void note_lonely(const struct graph_work *w)
+{
+    const struct gw_graph *g = w->t->graph;
+    char text[400] = "graph: nodes that no link reaches:";
+    size_t at = strlen(text), left = 0;
+    uint32_t i;
+
+    for (i = 0; g->node_count > 1 && i < g->node_count; i++) {
+        if (w->degree[i])
+            continue;
+        if (at + strlen(g->node[i].name) + 40 < sizeof text)
+            at += (size_t)snprintf(text + at, sizeof text - at, " %s", g->node[i].name);
+        else
+            left++;
+    }
+    if (left)
+        at += (size_t)snprintf(text + at, sizeof text - at, " and %zu more", left);
+    if (text[at - 1] != ':')
+        w->t->host->graph_note(w->t->graph, text);
+}
+
 /* ---- build -------------------------------------------------------------------------------- */
 
 static enum gw_status check_lists(const struct gw_topology *t, struct gw_error *err)
@@ -370,6 +392,8 @@ static enum gw_status graph_build(struct gw_topology *t, struct gw_error *err)
         st = add_link(&w, v, err);
     if (st == GW_OK)
         st = choose_hosts(&w, err);
+    if (st == GW_OK)
+        note_lonely(&w);
     t->host->release(w.kind);
     t->host->release(w.transit);
     t->host->release(w.degree);

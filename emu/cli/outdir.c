@@ -170,15 +170,16 @@ static enum gw_status check_study(const struct gw_outdir *d, int dir, sqlite3 *d
         return GW_OK;
     if (study_path && !stat(study_path, &run) && run.st_dev == there.st_dev &&
         run.st_ino == there.st_ino)
-        return gw_fail(err, GW_IO, "%s/" STUDY ": is the study to run, which --force would replace; "
-                       "name another directory with -o DIR", d->path);
+        return gw_fail(err, GW_IO, "%s/" STUDY ": is the study to run, which --force would "
+                       "replace; name another directory with -o DIR", d->path);
     if (sqlite3_prepare_v2(db, "SELECT value FROM run WHERE key = 'study'", -1, &st, NULL) ==
             SQLITE_OK && sqlite3_step(st) == SQLITE_ROW && sqlite3_column_text(st, 0))
         same = same_study(d, (const char *)sqlite3_column_text(st, 0));
     sqlite3_finalize(st);
-    return same ? GW_OK : gw_fail(err, GW_IO, "%s/" STUDY ": is not as the earlier run wrote it, so "
-                                  "--force does not replace it; move it away or name a new "
-                                  "directory", d->path);
+    if (same)
+        return GW_OK;
+    return gw_fail(err, GW_IO, "%s/" STUDY ": is not as the earlier run wrote it, so --force does "
+                   "not replace it; move it away or name a new directory", d->path);
 }
 
 /* ---- moving away and back ----------------------------------------------------------------- */
@@ -234,6 +235,14 @@ static enum gw_status note_others(struct gw_outdir *d, DIR *dir, struct gw_error
         d->others++;
     }
     return GW_OK;
+}
+
+static void forget_others(struct gw_outdir *d)
+{
+    while (d->others)
+        free(d->other[--d->others]);
+    free(d->other);
+    d->other = NULL;
 }
 
 static bool is_other(const struct gw_outdir *d, const char *name)
@@ -310,6 +319,8 @@ static enum gw_status replace(struct gw_outdir *d, DIR *dir, const char *study_p
         st = note_others(d, dir, err);
     if (st && d->previous[0])
         empty_previous(d, true);
+    if (st)
+        forget_others(d);
     return st;
 }
 
@@ -392,14 +403,6 @@ enum gw_status gw_outdir_open(struct gw_outdir *d, const char *given, const char
     if (snprintf(d->path, sizeof d->path, "%s", given) >= (int)sizeof d->path)
         return gw_fail(err, GW_IO, "-o: the name is too long; name another directory");
     return open_given(d, study_path, force, err);
-}
-
-static void forget_others(struct gw_outdir *d)
-{
-    while (d->others)
-        free(d->other[--d->others]);
-    free(d->other);
-    d->other = NULL;
 }
 
 void gw_outdir_keep(struct gw_outdir *d)

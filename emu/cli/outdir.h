@@ -21,7 +21,8 @@ struct gw_outdir {
  * @given NULL: a new one in the working directory, named after @study: NAME-1, NAME-2 ... the first
  * that is free. Else @given, which must not exist or be empty (what a run left that could not begin
  * does not count); with @force it may also be an earlier run's output, which is put aside. Refused
- * if that would take away @study_path, the study to run. Each open needs one keep or abandon.
+ * if that would take away @study_path, the study to run. Each open that succeeds needs one keep or
+ * abandon.
  */
 enum gw_status gw_outdir_open(struct gw_outdir *d, const char *given, const char *study,
                               const char *study_path, bool force, struct gw_error *err);

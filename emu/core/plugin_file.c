@@ -7,8 +7,8 @@
  * section table within it. What the dynamic linker checks itself (machine, needed libraries) is
  * left to it, and a file whose contents lie is beyond help: its code runs.
  *
- * A symbol says what it stands for: a function that happens to be called gw_plugin_v1 is told from a
- * descriptor by its ELF type, before a byte of it is read.
+ * A symbol says what it stands for: a function that happens to be called gw_plugin_v1 is told from
+ * a descriptor by its ELF type, before a byte of it is read.
  */
 #include "emu/core/plugin_file.h"
 
@@ -122,7 +122,8 @@ enum gw_status gw_plugin_symbol_check(const void *p, const char *path, struct gw
         ELF64_ST_TYPE(sym->st_info) != STT_OBJECT)
         return gw_fail(err, GW_ABI, "%s: its gw_plugin_v1 is no object but a function or something "
                        "else; write GW_PLUGIN(...) = {...}", path);
-    if ((uintptr_t)p % alignof(struct gw_plugin) || sym->st_size < offsetof(struct gw_plugin, source))
+    if ((uintptr_t)p % alignof(struct gw_plugin) ||
+        sym->st_size < offsetof(struct gw_plugin, source))
         return gw_fail(err, GW_ABI, "%s: its gw_plugin_v1 has %llu bytes at an address ending in "
                        "0x%x, which is no struct gw_plugin; write GW_PLUGIN(...) = {...}", path,
                        (unsigned long long)sym->st_size, (unsigned)((uintptr_t)p & 0xf));

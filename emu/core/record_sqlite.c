@@ -2,7 +2,8 @@
  * record_sqlite - the sink that writes one run's rows into one SQLite file
  *
  * Prepared statements, one transaction for every COMMIT_ROWS rows, the first ones shorter (counted,
- * never timed, so that the file's history does not depend on the machine). Three settings make a killed run readable:
+ * never timed, so that the file's history does not depend on the machine). Three settings make a
+ * killed run readable:
  *
  *   cache_spill off    dirty pages stay in memory until the commit, so a kill between two commits
  *                      finds the file exactly as the last commit left it;

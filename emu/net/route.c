@@ -387,8 +387,8 @@ static enum gw_status make_rows(struct route_maker *m, struct gw_error *err)
     igraph_t ig;
 
     if ((uint64_t)r->leaf_count * n > ROWS_MAX)
-        return gw_fail(err, GW_RANGE, "the routes of %u nodes towards %u leaves take %.1f GB, allowed "
-                       "up to %.1f; fewer hosts or leaf switches are right (a host with one link "
+        return gw_fail(err, GW_RANGE, "the routes of %u nodes towards %u leaves take %.1f GB, "
+                       "allowed up to %.1f; fewer hosts or leaf switches are right (a host with one link "
                        "shares its switch's routes)", n, r->leaf_count,
                        (double)r->leaf_count * n * sizeof *r->row / 1e9,
                        (double)ROWS_MAX * sizeof *r->row / 1e9);

@@ -89,7 +89,19 @@ study 'topology:' '  graph:' '    nodes: [a, b, s, c, d, t]' '    links:' \
     'jobs:' '  - {name: f, traffic: flows, flows: [{from: a, to: c, bytes: 1MB}]}'
 bad 'pair without a path' 'a.*c'
 
-skip 'loop in dependencies: no traffic of this version takes dependencies from the study'
+good_study | sed '/^jobs/,$d' >study.yaml
+cat >>study.yaml <<'YAML'
+jobs:
+  - name: f
+    traffic: flows
+    flows:
+      - {from: h0, to: h1, bytes: 1MB, after: 3}
+      - {from: h1, to: h2, bytes: 1MB, after: 1}
+      - {from: h2, to: h0, bytes: 1MB, after: 2}
+YAML
+cp study.yaml loop.yaml
+refused 'loop in dependencies' '^loop\.yaml:[0-9]+:.* wait for each other in a loop' run loop.yaml
+rm study.yaml loop.yaml
 
 # Places outside the file.
 good_study >study.yaml

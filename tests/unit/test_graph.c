@@ -158,8 +158,8 @@ static void too_large(void)
     f.g->link_count = 16000000;
     CU_ASSERT(f.host.graph_link(f.g, 0, 1, &s) == GW_NONE);
     f.g->link_count = 0;
-    CHECK_ROW(gw_graph_problem(f.g) && strstr(gw_graph_problem(f.g), "more than 16000000 links among "
-              "2 nodes"), "got \"%s\"", gw_graph_problem(f.g));
+    CHECK_ROW(gw_graph_problem(f.g) &&
+                  strstr(gw_graph_problem(f.g), "more than 16000000 links among 2 nodes"), "got \"%s\"", gw_graph_problem(f.g));
     gw_graph_free(f.g);
 
     open_graph(&f);                              /* a ring of hosts: each is a leaf of its own */

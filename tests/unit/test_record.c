@@ -85,16 +85,16 @@ static void test_refused(void)
     scratch_begin(&s, GW_REC_ALL);
     CU_ASSERT(s.sink->ops->link_sample(s.sink, &late) == GW_RANGE);
     CU_ASSERT(s.sink->ops->finish(s.sink, true, &s.err) == GW_RANGE);
-    CHECK_ROW(strstr(s.err.text, "at_ps of a row for table link_sample is 9223372036854775808, above"
-                     " 2^63 - 1 (of picoseconds: 106 days)") != NULL, "%s", s.err.text);
+    CHECK_ROW(strstr(s.err.text, "at_ps of a row for table link_sample is 9223372036854775808, "
+                     "above 2^63 - 1 (of picoseconds: 106 days)") != NULL, "%s", s.err.text);
     scratch_end(&s, gw_record_open(s.dir, &complete, &s.err));
 
     scratch_begin(&s, GW_REC_ALL);
     far.start_ps = UINT64_C(10000000000000000000);
     CU_ASSERT(s.sink->ops->flow(s.sink, &far) == GW_RANGE);
     CU_ASSERT(s.sink->ops->finish(s.sink, true, &s.err) == GW_RANGE);
-    CHECK_ROW(strstr(s.err.text, "flow 7 of job 0: start_ps is 10000000000000000000, above") != NULL,
-              "%s", s.err.text);
+    CHECK_ROW(strstr(s.err.text, "flow 7 of job 0: start_ps is 10000000000000000000, above") !=
+              NULL, "%s", s.err.text);
     scratch_end(&s, gw_record_open(s.dir, &complete, &s.err));
 
     memset(&err, 0, sizeof err);

@@ -274,6 +274,22 @@ static void refused(void)
     }
 }
 
+/* A node that no link reaches is allowed and said. */
+static void lonely_nodes(void)
+{
+    struct built b;
+
+    CHECK_ROW(build(&b, "{graph: {nodes: [a, b, c, d], links: [{ends: [a, c], rate: 0}]}}", ".") &&
+                  b.topo.graph->note_count == 1 &&
+                  !strcmp(b.topo.graph->note[0], "graph: nodes that no link reaches: b d"),
+              "got \"%s\"%s", b.topo.graph && b.topo.graph->note_count ? b.topo.graph->note[0] : "",
+              b.err.text);
+    done(&b);
+    CHECK_ROW(build(&b, "{graph: {nodes: [a]}}", ".") && !b.topo.graph->note_count, "%s",
+              b.err.text);
+    done(&b);
+}
+
 /* Which nodes of a graph in place are hosts ('h', 'H' if they forward) or switches ('s'). */
 static void kinds_in_place(void)
 {
@@ -422,6 +438,14 @@ static const struct file_row files[] = {
       E(0, 1, "rate \"0\" delay \"0\"")), 2, 1, "M\xc3\xa1laga-??:??", 0, 0, NULL },
     { "byte-order mark and comment", ".gml", "\xef\xbb\xbf# [ not a list\n" GML(NN E(0, 1,
       "rate \"8 Mbit/s\" delay \"0\"")), 2, 1, "A-B:A", 8000000, 0, NULL },
+    { "two graphs in GraphML, prefixed", ".graphml",
+      "<g:graphml xmlns:g=\"http://graphml.graphdrawing.org/xmlns\">"
+      "<g:key id=\"r\" for=\"edge\" attr.name=\"rate\" attr.type=\"string\"/>"
+      "<g:key id=\"d\" for=\"edge\" attr.name=\"delay\" attr.type=\"string\"/>"
+      "<g:graph edgedefault=\"undirected\"><g:node id=\"A\"/><g:node id=\"B\"/>"
+      "<g:edge source=\"A\" target=\"B\"><g:data key=\"r\">0</g:data><g:data key=\"d\">0</g:data>"
+      "</g:edge></g:graph><g:graph edgedefault=\"undirected\"><g:node id=\"C\"/></g:graph>"
+      "</g:graphml>", 2, 1, "A-B:A", 0, 0, "the file holds 2 graphs; only the first is read" },
     { "None is no name of a link", ".gml", GML(NN E(0, 1, "label \"None\" rate \"0\" delay "
       "\"0\"")), 2, 1, "A-B:A", 0, 0, NULL },
     { "named link", ".gml", GML(NN E(0, 1, "label \"wan\" rate \"1 GB/s\" delay \"0\"")), 2, 1,
@@ -495,6 +519,15 @@ static void bad_files(void)
         { "loss without %", ".gml", GML(NN E(0, 1, "loss \"5\"")), 0, "0% to 100%" },
         { "mtu", ".gml", GML(NN E(0, 1, "mtu 10")), 0, "from 68 to 65535" },
         { "no XML", ".graphml", "<graphml><graph>", 0, "GraphML" },
+        { "two graphs", ".gml", "graph [\n node [ id 0 ] ]\ngraph [ node [ id 0 ] ]", 0,
+          ":3: a second graph begins here, the first in line 1" },
+        { "undeclared node", ".graphml", "<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">"
+          "<graph edgedefault=\"undirected\"><!-- <node id=\"z\"/> --><node id=\"a\"/>"
+          "<node id=\"b\"/><edge source=\"a\" target=\"z\"/></graph></graphml>", 0,
+          "edges end at 3 nodes and the file has 2 <node> elements" },
+        { "hyperedge", ".graphml", "<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">\n"
+          "<graph edgedefault=\"undirected\"><node id=\"a\"/>\n<hyperedge><endpoint node=\"a\"/>"
+          "</hyperedge></graph></graphml>", 0, ":3: a <hyperedge>" },
         { "entities", ".graphml", "<?xml version=\"1.0\"?><!DOCTYPE x [<!ENTITY a \"b\">]>"
           "<graphml/>", 0, "entities" },
         { "XML of another kind", ".graphml", "<?xml version=\"1.0\"?><html><body/></html>", 0,
@@ -723,6 +756,7 @@ static const struct gw_case cases[] = {
     { "ports of a fat tree", fat_tree_degrees },
     { "values of links", link_values },
     { "refused", refused },
+    { "nodes without links", lonely_nodes },
     { "kinds in place", kinds_in_place },
     { "small files", small_files },
     { "bad files", bad_files },

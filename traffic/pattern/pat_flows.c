@@ -1,13 +1,15 @@
 /*
- * pat_flows - a list of flows: from, to, bytes, start
+ * pat_flows - a list of flows: from, to, bytes, start, after
  *
  * The flows stand in the study (`flows:`, a list of maps) or in a CSV file (`file:`), one a row:
  * from,to,bytes,start, with or without that header row; with it, columns may stand in any order and
  * `start` may be missing. Sizes and times have units (`10MB`, `5ms`; bytes may be bare). Hosts go
  * by name and become ranks in the order in which they appear. Every flow is a connection of its own
- * and begins at its start, counted from the begin of the iteration.
+ * and begins at its start, counted from the begin of the iteration, or, with `after: N`, from the end
+ * of the N-th flow of the list (from 1), which has to begin or end at the host that sends. Flows that
+ * wait for each other in a circle are refused.
  *
- * Left out: dependencies between flows (write a traffic plugin), arrival processes.
+ * Left out: waiting for several flows (write a traffic plugin), arrival processes.
  */
 #include <stdlib.h>
 
@@ -15,7 +17,7 @@
 #include <gradwire/alg/layertable.h>
 #include <gradwire/alg/program.h>
 
-#define FLOWS_FIELDS 4
+#define FLOWS_FIELDS 5
 
 struct flows_conf {
     const struct gw_value *flows;
@@ -26,6 +28,8 @@ struct flows_conf {
 struct flow {
     uint32_t from, to;           /* ranks                                                      */
     uint64_t bytes, start_ps;
+    uint32_t after;              /* number of the flow that it waits for, from 1; 0: none      */
+    uint32_t line;               /* where it stands, for sentences                             */
 };
 
 /* Flows of rank r: of_rank[first[r]] .. of_rank[first[r + 1] - 1], in order of the list. */
@@ -41,9 +45,10 @@ struct flows_rank {
 };
 
 /* Column numbers of a CSV file, or the keys of an inline flow. */
-enum { COL_FROM, COL_TO, COL_BYTES, COL_START };
+enum { COL_FROM, COL_TO, COL_BYTES, COL_START, COL_AFTER };
 
-static const char *const flows_column[FLOWS_FIELDS] = { "from", "to", "bytes", "start" };
+static const char *const flows_column[FLOWS_FIELDS] = { "from", "to", "bytes", "start",
+                                                       "after" };
 
 static void flows_job_fini(struct gw_job *job)
 {
@@ -61,7 +66,7 @@ static enum gw_status flows_nomem(const struct gw_job *job, struct gw_error *err
     return gw_fail(err, GW_NOMEM, "job %s: out of memory for its flows", job->name);
 }
 
-/* Appends a flow from its four values; @cell[COL_START] may be NULL. */
+/* Appends a flow from its values; start and after may be NULL. */
 static enum gw_status flows_add(struct gw_job *job, struct gw_value *const *cell,
                                 struct gw_error *err)
 {
@@ -92,6 +97,9 @@ static enum gw_status flows_add(struct gw_job *job, struct gw_value *const *cell
                      h->value_where(cell[COL_BYTES], where, sizeof where));
     if (st == GW_OK && cell[COL_START])
         st = h->value_read(cell[COL_START], GW_P_TIME, &f.start_ps, err);
+    if (st == GW_OK && cell[COL_AFTER])
+        st = h->value_read(cell[COL_AFTER], GW_P_U32, &f.after, err);
+    f.line = cell[COL_FROM]->line;
     if (st != GW_OK)
         return st;
     if (j->count == j->cap) {
@@ -122,14 +130,14 @@ static enum gw_status flows_entry(struct gw_job *job, struct gw_value *v, struct
         cell[i] = job->host->value_get(v, flows_column[i]);
         if (cell[i])
             cell[i]->used = true;
-        else if (i != COL_START)
+        else if (i < COL_START)
             return gw_fail(err, GW_PARAM, "%s: the flow lacks `%s`; {from: a, to: b, bytes: 1MB, "
                            "start: 0} is a whole one", where, flows_column[i]);
     }
     for (struct gw_value *e = v->child; e; e = e->next)
-        if (e != cell[0] && e != cell[1] && e != cell[2] && e != cell[3])
-            return gw_fail(err, GW_PARAM, "%s: a flow has no key `%s`; from, to, bytes and start "
-                           "are its keys", job->host->value_where(e, where, sizeof where), e->key);
+        if (e != cell[0] && e != cell[1] && e != cell[2] && e != cell[3] && e != cell[4])
+            return gw_fail(err, GW_PARAM, "%s: a flow has no key `%s`; from, to, bytes, start and "
+                           "after are its keys", job->host->value_where(e, where, sizeof where), e->key);
     return flows_add(job, cell, err);
 }
 
@@ -183,24 +191,25 @@ static enum gw_status flows_line(struct gw_job *job, char *line, const char *pat
     for (uint32_t k = 0; k < FLOWS_FIELDS && whole; k++) {
         uint32_t i = column[k];
 
-        if (i < n && (*field[i] || k != COL_START)) {
+        if (i < n && (*field[i] || k < COL_START)) {
             value[k] = (struct gw_value){ .kind = GW_V_SCALAR, .text = field[i],
                                           .key = flows_column[k], .file = path, .line = no,
                                           .col = (uint32_t)(field[i] - line) + 1 };
             cell[k] = &value[k];
         } else {
-            whole = k == COL_START;
+            whole = k >= COL_START;
         }
     }
     if (!whole)
-        return gw_fail(err, GW_SYNTAX, "%s:%u: a flow is from,to,bytes,start, as in "
-                       "\"h0,h1,10MB,5ms\"", path, no);
+        return gw_fail(err, GW_SYNTAX, "%s:%u: a flow is from,to,bytes,start,after, as in "
+                       "\"h0,h1,10MB,5ms\" or \"h1,h2,10MB,0,1\"", path, no);
     return flows_add(job, cell, err);
 }
 
 static enum gw_status flows_file(struct gw_job *job, const char *name, struct gw_error *err)
 {
-    uint32_t column[FLOWS_FIELDS] = { COL_FROM, COL_TO, COL_BYTES, COL_START }, no = 0, rows = 0;
+    uint32_t column[FLOWS_FIELDS] = { COL_FROM, COL_TO, COL_BYTES, COL_START, COL_AFTER };
+    uint32_t no = 0, rows = 0;
     enum gw_status st = GW_OK;
     char   path[4096], *line = NULL;
     size_t room = 0;
@@ -221,16 +230,82 @@ static enum gw_status flows_file(struct gw_job *job, const char *name, struct gw
     return st;
 }
 
-/* Sorts the flows by the ranks that take part, stably: a counting sort. */
+static const char *flows_where(const struct gw_job *job, const struct flow *f, char *buf, size_t n)
+{
+    const struct flows_conf *conf = job->conf;
+
+    if (conf->flows)
+        snprintf(buf, n, "%s:%u", conf->flows->file, f->line);
+    else
+        snprintf(buf, n, "%s:%u", conf->file, f->line);
+    return buf;
+}
+
+/*
+ * Order in which every flow stands behind the one that it waits for: `order[k]`. A flow has at most
+ * one, so following these links either ends or goes round.
+ */
+static enum gw_status flows_order(struct gw_job *job, uint32_t *order, struct gw_error *err)
+{
+    struct flows_job *j = job->priv;
+    uint32_t *depth = job->host->alloc(((size_t)j->count + 1) * sizeof *depth), *at;
+    char where[512];
+
+    at = depth ? job->host->alloc(((size_t)j->count + 2) * sizeof *at) : NULL;
+    if (!at) {
+        job->host->release(depth);
+        return flows_nomem(job, err);
+    }
+    for (uint32_t i = 0; i < j->count && (!err || err->code == GW_OK); i++) {
+        const struct flow *f = &j->flow[i], *k = f->after ? &j->flow[f->after - 1] : NULL;
+
+        if (f->after > j->count)
+            gw_fail(err, GW_PARAM, "%s: after = %u: there are flows 1 to %u",
+                    flows_where(job, f, where, sizeof where), f->after, j->count);
+        else if (k && k->from != f->from && k->to != f->from)
+            gw_fail(err, GW_PARAM, "%s: after = %u: that flow neither begins nor ends at the host "
+                    "that sends this one; a host knows only of its own flows",
+                    flows_where(job, f, where, sizeof where), f->after);
+        while (f->after && f->after <= j->count && depth[i] <= j->count) {
+            depth[i]++;
+            f = &j->flow[f->after - 1];
+        }
+        if (depth[i] > j->count)
+            gw_fail(err, GW_PARAM, "%s: after = %u: flows %u and %u wait for each other in a loop; "
+                    "one flow of the loop has to begin by itself",
+                    flows_where(job, &j->flow[i], where, sizeof where), j->flow[i].after, i + 1,
+                    j->flow[i].after);
+    }
+    if (!err || err->code == GW_OK) {                 /* a counting sort by depth               */
+        for (uint32_t i = 0; i < j->count; i++)
+            at[depth[i] + 1]++;
+        for (uint32_t d = 1; d <= j->count; d++)
+            at[d] += at[d - 1];
+        for (uint32_t i = 0; i < j->count; i++)
+            order[at[depth[i]]++] = i;
+    }
+    job->host->release(depth);
+    job->host->release(at);
+    return err ? err->code : GW_OK;
+}
+
+/* Sorts the flows by the ranks that take part, in an order that dependencies allow. */
 static enum gw_status flows_index(struct gw_job *job, struct gw_error *err)
 {
     struct flows_job *j = job->priv;
-    uint32_t n = j->map.count, *at;
+    uint32_t n = j->map.count, *at, *order;
 
     j->first   = job->host->alloc(((size_t)n + 2) * sizeof *j->first);
     j->of_rank = job->host->alloc((size_t)j->count * 2 * sizeof *j->of_rank);
     if (!j->first || !j->of_rank)
         return flows_nomem(job, err);
+    order = job->host->alloc(((size_t)j->count + 1) * sizeof *order);
+    if (!order)
+        return flows_nomem(job, err);
+    if (flows_order(job, order, err) != GW_OK) {
+        job->host->release(order);
+        return err ? err->code : GW_PARAM;
+    }
     at = j->first + 1;           /* shifted by one while filling, so that it ends in place     */
     for (uint32_t i = 0; i < j->count; i++) {
         at[j->flow[i].from + 1]++;
@@ -238,10 +313,11 @@ static enum gw_status flows_index(struct gw_job *job, struct gw_error *err)
     }
     for (uint32_t r = 1; r <= n; r++)
         at[r] += at[r - 1];
-    for (uint32_t i = 0; i < j->count; i++) {
-        j->of_rank[at[j->flow[i].from]++] = i;
-        j->of_rank[at[j->flow[i].to]++]   = i;
+    for (uint32_t k = 0; k < j->count; k++) {
+        j->of_rank[at[j->flow[order[k]].from]++] = order[k];
+        j->of_rank[at[j->flow[order[k]].to]++]   = order[k];
     }
+    job->host->release(order);
     return GW_OK;
 }
 
@@ -280,9 +356,13 @@ static enum gw_status flows_next(struct gw_program *p, uint32_t iteration, struc
 {
     const struct flows_conf *conf = p->job->conf;
     const struct flows_job  *j = p->job->priv;
+    const struct gw_host    *h = p->job->host;
     struct flows_rank *rank = p->priv;
+    gw_op_id *op = h->alloc(((size_t)j->count + 1) * sizeof *op);    /* by flow, of this rank   */
     struct gw_shot shot;
 
+    if (!op)
+        return gw_prog_nomem(p, err);
     gw_shot_begin(&shot, p, iteration, conf->priority, rank->last);
     for (uint32_t k = j->first[p->rank]; k < j->first[p->rank + 1]; k++) {
         uint32_t           i   = j->of_rank[k];
@@ -290,10 +370,13 @@ static enum gw_status flows_next(struct gw_program *p, uint32_t iteration, struc
         uint32_t           tag = iteration * j->count + i;
 
         if (f->from == p->rank)
-            gw_shot_send(&shot, f->to, f->bytes, tag, f->start_ps);
+            gw_shot_send_after(&shot, f->to, f->bytes, tag, f->start_ps,
+                               f->after ? op[f->after - 1] : shot.begin);
         else
             gw_shot_recv(&shot, f->from, f->bytes, tag);
+        op[i] = gw_shot_last(&shot);
     }
+    h->release(op);
     return gw_shot_end(&shot, &rank->last, err);
 }
 
@@ -309,9 +392,10 @@ static const struct gw_traffic_ops flows_ops = {
 
 static const struct gw_param flows_params[] = {
     { "flows", GW_P_VALUE, offsetof(struct flows_conf, flows), "", NULL, NULL,
-      "List of flows, each a map {from: a, to: b, bytes: 1MB, start: 5ms}." },
+      "List of flows, each a map {from: a, to: b, bytes: 1MB, start: 5ms, after: N}; after: begins "
+      "when the N-th flow of the list has ended." },
     { "file", GW_P_STRING, offsetof(struct flows_conf, file), "", NULL, NULL,
-      "CSV file with the columns from, to, bytes, start instead of the list." },
+      "CSV file with the columns from, to, bytes, start, after instead of the list." },
     { "priority", GW_P_U32, offsetof(struct flows_conf, priority), "0", "0", "255",
       "Priority of the messages, 0 is most urgent." },
 };

@@ -143,24 +143,36 @@ static inline struct gw_op gw_shot_op(const struct gw_shot *s, enum gw_op_kind k
     return op;
 }
 
-/* Sends @bytes to rank @to, @start_ps after the iteration's begin, on a fresh connection. */
-static inline void gw_shot_send(struct gw_shot *s, uint32_t to, uint64_t bytes, uint32_t tag,
-                                uint64_t start_ps)
+/* Sends @bytes to rank @to, @start_ps after @after has ended, on a fresh connection. */
+static inline void gw_shot_send_after(struct gw_shot *s, uint32_t to, uint64_t bytes, uint32_t tag,
+                                      uint64_t start_ps, gw_op_id after)
 {
-    const struct gw_host *h     = s->p->job->host;
-    struct gw_op          op    = gw_shot_op(s, GW_OP_SEND, to, bytes, tag);
-    gw_op_id              after = s->begin;
+    const struct gw_host *h  = s->p->job->host;
+    struct gw_op          op = gw_shot_op(s, GW_OP_SEND, to, bytes, tag);
 
     if (start_ps) {
         struct gw_op delay = gw_shot_op(s, GW_OP_DELAY, 0, 0, 0);
 
         delay.duration_ps = start_ps;
-        after = h->op_add(s->p, &delay, &s->begin, 1);
+        after = h->op_add(s->p, &delay, &after, 1);
         if (!after)
             s->wait.failed = true;
     }
     op.flags = GW_OP_NEW_CONN;
     gw_oplist_add(h, &s->wait, s->wait.failed ? 0 : h->op_add(s->p, &op, &after, 1));
+}
+
+/* The same, @start_ps after the iteration's begin. */
+static inline void gw_shot_send(struct gw_shot *s, uint32_t to, uint64_t bytes, uint32_t tag,
+                                uint64_t start_ps)
+{
+    gw_shot_send_after(s, to, bytes, tag, start_ps, s->begin);
+}
+
+/* The operation that was added last, 0: it failed. */
+static inline gw_op_id gw_shot_last(const struct gw_shot *s)
+{
+    return s->wait.failed || !s->wait.count ? 0 : s->wait.id[s->wait.count - 1];
 }
 
 static inline void gw_shot_recv(struct gw_shot *s, uint32_t from, uint64_t bytes, uint32_t tag)
