@@ -7,7 +7,8 @@
  * themselves often and pay for it.
  * Follows net/sched/sch_choke.c of Linux 6.1 and tc/q_choke.c of iproute2 6.1; Pan, Prabhakar,
  * Psounis, INFOCOM 2000. A flow is the pair of hosts, the flow number and the direction, where the
- * kernel compares addresses and ports.
+ * kernel compares addresses and ports. Holes that fill the ring are closed, where the kernel's tail
+ * would run into its head.
  */
 #include <gradwire/alg/red.h>
 #include <gradwire/alg/tcwords.h>
@@ -61,6 +62,23 @@ static uint32_t pick(struct gw_qdisc *q, const struct choke *s)
             return i;
     }
     return s->head;
+}
+
+/* Packets move up to the head, in order. */
+static void close_holes(struct choke *s)
+{
+    uint32_t to = s->head;
+
+    for (uint32_t i = s->head; i != s->tail; i = (i + 1) & s->mask) {
+        struct gw_pkt *p = s->tab[i];
+
+        s->tab[i] = NULL;
+        if (p) {
+            s->tab[to] = p;
+            to = (to + 1) & s->mask;
+        }
+    }
+    s->tail = to;
 }
 
 static bool same_flow(const struct gw_pkt *a, const struct gw_pkt *b)
@@ -195,6 +213,8 @@ static enum gw_verdict choke_enqueue(struct gw_qdisc *q, struct gw_pkt *p, uint6
         q->drop_reason = GW_DROP_QUEUE_FULL;
         return GW_Q_DROPPED;
     }
+    if (((s->tail + 1) & s->mask) == s->head)
+        close_holes(s);
     s->tab[s->tail] = p;
     s->tail = (s->tail + 1) & s->mask;
     return GW_Q_QUEUED;

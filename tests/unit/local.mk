@@ -48,3 +48,5 @@ unit_suites  += suite_sch_pie suite_sch_cake suite_sch_link_trace suite_channels
 EXTRA_DIST   += tests/data/tc/cake_8m_1flow_lost.txt
 unit_SOURCES += tests/unit/test_sch_skbprio.c
 unit_suites  += suite_sch_skbprio
+unit_SOURCES += tests/unit/test_qdisc_properties.c
+unit_suites  += suite_qdisc_properties
