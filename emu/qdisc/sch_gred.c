@@ -307,6 +307,8 @@ static enum gw_status parse_setup(const struct gw_tc_args *a, struct gred_conf *
     bool vqs = false;
 
     c->setup = 1;
+    if (a->create)
+        *a->create = true;                           /* tc's request then says NLM_F_CREATE    */
     for (uint32_t i = 1; i < a->count; i++) {
         vqs |= !strcmp(a->word[i], "vqs") || !strcmp(a->word[i], "DPs");
         if (!strcmp(a->word[i], "default") && !vqs)

@@ -480,12 +480,14 @@ static enum gw_status netem_read_slot_times(struct netem_words *w)
 
     if (netem_slot_time(w, "slot min_delay", &s->min_ns) != GW_OK)
         return w->err->code;
-    if (netem_next_number(w, false) &&
-        netem_slot_time(w, "slot min_delay max_delay", &s->max_ns) != GW_OK)
-        return w->err->code;
-    if (s->max_ns < s->min_ns)
+    if (!netem_next_number(w, false)) {
         s->max_ns = s->min_ns;
-    return GW_OK;
+        return GW_OK;
+    }
+    if (netem_slot_time(w, "slot min_delay max_delay", &s->max_ns) != GW_OK)
+        return w->err->code;
+    return s->max_ns >= s->min_ns ? GW_OK :
+           netem_illegal(w, "slot max_delay", "a time not below the least one");
 }
 
 static enum gw_status netem_read_slot_table(struct netem_words *w)

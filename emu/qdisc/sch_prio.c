@@ -105,7 +105,7 @@ static enum gw_status prio_map_word(struct prio_conf *c, uint32_t *at, const cha
 
     if (!gw_tc_count(word, 10, UINT32_MAX, &band))
         return gw_tc_illegal(err, "priomap", word, "a band number such as 1");
-    if (band > c->bands)
+    if (band >= c->bands)
         return gw_fail(err, GW_SYNTAX, "\"priomap\" element %u is out of bands: there are %u",
                        band, c->bands);
     if (*at > GW_PRIO_MAX)

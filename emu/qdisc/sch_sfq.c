@@ -465,7 +465,7 @@ static void sfq_reset(struct gw_qdisc *q, uint64_t now_ps)
 
 /* ---- tc's words --------------------------------------------------------------------------- */
 
-enum { GIVEN_RED = 1, GIVEN_LIMIT = 2 };
+enum { GIVEN_RED = 1, GIVEN_LIMIT = 2, GIVEN_ANY = 4 };
 
 struct sfq_words {
     struct sfq_conf conf;
@@ -526,6 +526,20 @@ static enum gw_status sfq_tc_parse(const struct gw_tc_args *a, void *conf, uint6
     if ((*given & GIVEN_RED) && sfq_red_words(&w.red, &w.conf.red, err) != GW_OK)
         return err->code;
     *(struct sfq_conf *)conf = w.conf;
+    if (a->count)
+        *given |= GIVEN_ANY;
+    return GW_OK;
+}
+
+/* tc sends no options for a line without words: that changes nothing and is no error. */
+static enum gw_status sfq_change(struct gw_qdisc *q, const void *conf, uint64_t given,
+                                 uint64_t now_ps, struct gw_error *err)
+{
+    (void)q;
+    (void)conf;
+    (void)now_ps;
+    if (given)
+        return gw_fail(err, GW_PARAM, "Change operation not supported by specified qdisc: sfq");
     return GW_OK;
 }
 
@@ -587,6 +601,7 @@ static const struct gw_qdisc_ops sfq_ops = {
     .fini          = sfq_fini,
     .enqueue       = sfq_enqueue,
     .dequeue       = sfq_dequeue,
+    .change        = sfq_change,
     .reset         = sfq_reset,
     .tc_parse      = sfq_tc_parse,
     .tc_show       = sfq_tc_show,

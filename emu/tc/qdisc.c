@@ -314,8 +314,8 @@ static int do_change(struct gw_tc_run *r, struct gw_tree *t, struct gw_qdisc *q,
             return refused(r->err, q->kind);
         keep_rows(q, words->conf, words->given);
     }
-    if (f->stab.set)
-        t->stab = f->stab;
+    if (q == t->root)
+        t->stab = f->stab;                           /* a line without `stab` takes it away    */
     return GW_TC_GOOD;
 }
 
@@ -419,11 +419,11 @@ static int do_noqueue(struct gw_tc_run *r, struct gw_tree *t, const struct frame
 
 /* The kind's own words into a discipline that is not in the tree; NULL: @rc says why. */
 static struct gw_qdisc *read_kind(struct gw_tc_run *r, struct gw_tree *t, const struct frame *f,
-                                  bool change, int *rc)
+                                  bool change, bool *create, int *rc)
 {
     struct gw_tc_args a = { .word = r->word + r->at, .count = r->count - r->at, .change = change,
                             .dev_rate_bps = t->conf.rate_bps, .host = t->host,
-                            .data_dir = t->conf.data_dir };
+                            .data_dir = t->conf.data_dir, .create = create };
     struct gw_error inner = { 0 };
     struct gw_qdisc *q = gw_tree_make(t, f->kind, NULL, &inner);
 
@@ -452,10 +452,15 @@ static int with_kind(struct gw_tc_run *r, struct gw_tree *t, const struct frame 
     struct plan p = { 0 };
     struct gw_qdisc *q;
     int no = r->verb.remove ? 0 : decide(t, f, r->verb.flags, &p, &kernel), rc;
+    bool create = false;
 
-    q = read_kind(r, t, f, p.deed == CHANGE, &rc);
+    q = read_kind(r, t, f, p.deed == CHANGE, &create, &rc);
     if (!q)
         return rc;
+    if (create && no) {                              /* the words ask for more than the verb   */
+        memset(&kernel, 0, sizeof kernel);
+        no = decide(t, f, r->verb.flags | GW_TC_CREATE, &p, &kernel);
+    }
     if (!no && !r->verb.remove && p.deed == MAKE)
         return do_make(r, t, q, f);
     if (no)

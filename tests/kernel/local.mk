@@ -2,7 +2,10 @@
 check_PROGRAMS               += tests/kernel/behaviour
 tests_kernel_behaviour_SOURCES = tests/kernel/behaviour.c
 tests_kernel_behaviour_LDADD   = $(GW_DEPS_LIBS)
-check_scripts += tests/kernel/behaviour.sh
+check_PROGRAMS               += tests/kernel/tclines
+tests_kernel_tclines_SOURCES   = tests/kernel/tclines.c
+tests_kernel_tclines_LDADD     = $(GW_DEPS_LIBS)
+check_scripts += tests/kernel/behaviour.sh tests/kernel/uml.sh
 EXTRA_DIST    += tests/data/tc/README.md tests/data/tc/behaviour.json
 EXTRA_DIST    += tests/data/tc/rate_1m_c48.csv tests/data/tc/rate_1m_dly100.csv
 EXTRA_DIST    += tests/data/tc/rate_1m_o20.csv tests/data/tc/rate_gap_bonus.csv
