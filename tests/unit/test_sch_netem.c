@@ -260,7 +260,7 @@ static void test_words(void)
         { "rate 1mbit 0 0 0", 0, "limit 1000 rate 1Mbit" }, { "rate 1mbit 99999999999", 1, "" },
         { "slot 800us 1000us packets 32 bytes 64k", 0,
           "limit 1000 slot 800us 1ms packets 32 bytes 65536" },
-        { "s 1ms", 0, "limit 1000 slot 1ms 1ms" }, { "slot 3ms 1ms", 0, "limit 1000 slot 3ms 3ms" },
+        { "s 1ms", 0, "limit 1000 slot 1ms 1ms" }, { "slot 3ms 1ms", 1, "" },
         { "slot 2000000", 0, "limit 1000 slot 2ms 2ms" },
         { "slot distribution pareto 1ms 0.1ms", 0, "limit 1000 slot distribution 1ms 100us" },
         { "slot distribution pareto 1ms", 255, "" }, { "slot distribution none 1ms 1ms", 1, "" },
