@@ -876,6 +876,14 @@ static void read_records(struct gw_study *s, struct gw_value *v, struct gw_error
     s->conf.link_sample_ps = c.links_ps;
 }
 
+static bool known_device(void *ctx, const char *dev)
+{
+    const struct gw_study *s = ctx;
+    uint32_t d;
+
+    return gw_graph_find_dev(s->topo.graph, dev, "", &d, &(struct gw_error){ 0 }) == GW_OK;
+}
+
 static void read_expect(struct gw_study *s, struct gw_value *v, struct gw_error *err)
 {
     if (!v || (want_kind(v, GW_V_LIST, "expect", err), !settle(s, err)))
@@ -887,7 +895,8 @@ static void read_expect(struct gw_study *s, struct gw_value *v, struct gw_error 
         e->used = true;
         if (want_kind(e, GW_V_SCALAR, "an entry of expect", err) == GW_OK) {
             add_text(&s->expect, e->text);
-            if (gw_expect_check(e->text, &inner) != GW_OK)
+            if (gw_expect_check(e->text, &inner) != GW_OK ||
+                gw_expect_names(e->text, known_device, s, &inner) != GW_OK)
                 gw_fail(err, GW_SYNTAX, "%s: %s", gw_value_where(e, where, sizeof where),
                         inner.text);
         }

@@ -396,7 +396,7 @@ static void flow_files(void)
         { "h0,h9,10,0\n", "no host called \"h9\"", true },
         { "h0,h0,10,0\n", "to itself", true },
         { "h0,h1,0,0\n", "at least 1", true },
-        { "h0,h1,1,0,extra\n", ":1: a flow is", true },
+        { "h0,h1,1,0,1,extra\n", ":1: a flow is", true },
         { "# nothing\n", "empty", true },
     };
 
