@@ -33,9 +33,9 @@ if [[ $work == *[[:space:],]* ]]; then
     skip "the guest cannot bind a directory named $work"
 fi
 
-# The guest's process group is in the file; whoever comes first ends it.
+# The guest makes a session of its own; its first process is in the file pid.
 clear_away() {
-    [[ -s $work/guest ]] && kill -KILL -- "-$(<"$work/guest")" 2>/dev/null
+    [[ ! -s $work/uml/pid ]] || kill -KILL -- "-$(<"$work/uml/pid")" 2>/dev/null
     rm -rf "$work"
 }
 trap clear_away EXIT
@@ -93,18 +93,15 @@ busybox halt -f
 GUEST
 chmod +x "$work/init"
 
-# A session of its own, so that the guest's helpers end with it.
-setsid timeout -k 5 "$seconds" linux.uml mem=256M root=/dev/root rootfstype=hostfs rootflags=/ ro \
-    quiet init="$work/init" con=null con0=null,fd:1 uml_dir="$work/" </dev/null \
+timeout -k 5 "$seconds" linux.uml mem=256M root=/dev/root rootfstype=hostfs rootflags=/ ro quiet \
+    init="$work/init" con=null con0=null,fd:1 uml_dir="$work/" umid=uml </dev/null \
     >"$work/console" 2>&1 &
 guest=$!
-echo "$guest" >"$work/guest"
 
 grep -v '^@fresh' "$work/script" >"$work/lines"
 "$gw" tc --script "$work/lines" >"$work/ours"
 rc=$?
 wait "$guest"
-: >"$work/guest"
 partial=
 if [[ ! -s $work/finished ]]; then
     # Hosts that forbid ptrace or executable shared memory end the guest before its first line.
