@@ -98,6 +98,7 @@ same "S4: packets of 500 bytes, from 3.5 ms on" "$(per_ms s4p)" "0 0 0 0 3 3 3"
 # A frame that was dropped has no time of arrival, hence no delay.
 study s4q '{size: 1514, interval: 1us, count: 30, start: 500us}' "link_trace file a.trace limit 10"
 run s4q s4q.yaml
-same "S4: drops are not delays" "$(awk -F, 'NR > 1 { n++; if ($6 == "") drops++; else bad += $6 - $5 > 10.51e9 }
+same "S4: drops are not delays" "$(awk -F, 'NR > 1 {
+        n++; if ($6 == "") drops++; else bad += $6 - $5 > 10.51e9 }
     END { print n, drops + 0, bad + 0 }' s4q/packets-v-a.csv)" "30 20 0"
 finish
