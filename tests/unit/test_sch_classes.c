@@ -164,7 +164,7 @@ static void test_ratio(void)
 static void test_words(void)
 {
     static const struct { const char *line; int rc; const char *show; } rows[] = {
-        { "prio bands 2", 2, NULL }, { "prio bands 4 priomap 0 0 4", 2, NULL },
+        { "prio bands 2", 2, NULL }, { "prio bands 4 priomap 0 0 4", 1, NULL },
         { "prio bands x", 1, NULL }, { "prio bands", 255, NULL }, { "prio bands 17", 2, NULL },
         { "prio priomap 1 priomap", 1, NULL }, { "prio x", 1, NULL },
         { "prio multiqueue", 0, "bands 3 priomap 1 2 2 2 1 2 0 0 1 1 1 1 1 1 1 1" },

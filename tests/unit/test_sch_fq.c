@@ -400,8 +400,15 @@ static void test_sfq_words(void)
         { "limit", NULL, GW_INCOMPLETE, NULL }, { "bogus", NULL, GW_SYNTAX, NULL },
     };
 
+    struct fake f;
+
     check_words(&gw_qdisc_sfq, rows, GW_ARRAY_LEN(rows));
-    CU_ASSERT_PTR_NULL(((const struct gw_qdisc_ops *)gw_qdisc_sfq.ops)->change);
+    /* Nothing of sfq can be changed; a line without words asks for nothing, and is right. */
+    CU_ASSERT_EQUAL_FATAL(fake_start(&f, &gw_qdisc_sfq, "", 1), GW_OK);
+    CU_ASSERT_EQUAL(fake_change(&f, ""), GW_OK);
+    CU_ASSERT_EQUAL(fake_change(&f, "limit 100"), GW_PARAM);
+    f.err.code = GW_OK;
+    fake_end(&f);
 }
 
 #define FQ_HEAD "limit=10000 flow_limit=100 buckets=1024 orphan_mask=1023 "
