@@ -399,7 +399,6 @@ static void test_sfq_words(void)
           NULL },
         { "limit", NULL, GW_INCOMPLETE, NULL }, { "bogus", NULL, GW_SYNTAX, NULL },
     };
-
     struct fake f;
 
     check_words(&gw_qdisc_sfq, rows, GW_ARRAY_LEN(rows));
