@@ -124,6 +124,7 @@ struct top_conf {
     const char *name;
     uint64_t    seed;
     uint64_t    until_ps;
+    struct gw_value *buffer;
     struct gw_value *topology, *links, *route, *tc, *qdisc, *transport, *jobs, *events, *capture,
         *log, *records, *expect;
 };
@@ -142,6 +143,8 @@ static const struct gw_param top_rows[] = {
       "Links by name with what is special about them." },
     { "route", GW_P_VALUE, offsetof(struct top_conf, route), "", NULL, NULL,
       "ecmp, spray or dmod, or a map: {mode, hash: salted|polarised, metric: hops|delay|weight}." },
+    { "buffer", GW_P_VALUE, offsetof(struct top_conf, buffer), "", NULL, NULL,
+      "Packet memory that the ports of a switch share: {size: 16MB, alpha: 1, switches: [..]}." },
     { "tc", GW_P_VALUE, offsetof(struct top_conf, tc), "", NULL, NULL, "tc(8) lines." },
     { "qdisc", GW_P_VALUE, offsetof(struct top_conf, qdisc), "", NULL, NULL,
       "Disciplines: list of {dev, kind, options}." },
@@ -167,6 +170,21 @@ static const struct gw_param route_rows[] = {
       "Whether each switch hashes differently." },
     { "metric", GW_P_CHOICE, offsetof(struct route_conf, metric), "hops", "hops|delay|weight",
       NULL, "What a shortest path is." },
+};
+
+struct buffer_conf {
+    uint64_t size_bytes;
+    double   alpha;
+    struct gw_value *switches;
+};
+
+static const struct gw_param buffer_rows[] = {
+    { "size", GW_P_BYTES, offsetof(struct buffer_conf, size_bytes), NULL, "1", "1TB",
+      "Bytes of memory of one switch." },
+    { "alpha", GW_P_F64, offsetof(struct buffer_conf, alpha), "1", "0.001", "1000",
+      "A port may hold at most alpha times what is free (dynamic thresholds)." },
+    { "switches", GW_P_VALUE, offsetof(struct buffer_conf, switches), "", NULL, NULL,
+      "Switches that have it, by name; all if not given." },
 };
 
 struct records_conf {
@@ -960,6 +978,38 @@ static enum gw_status event_device(struct gw_study *s, const struct study_event 
     return err->code;
 }
 
+static enum gw_status buffer_switch(struct gw_study *s, const struct buffer_conf *c,
+                                    const struct gw_value *v, struct gw_error *err)
+{
+    uint32_t node = v->text ? gw_graph_find_node(s->topo.graph, v->text) : GW_NONE;
+    char where[512];
+
+    if (node == GW_NONE || s->topo.graph->node[node].kind != GW_NODE_SWITCH)
+        return gw_fail(err, GW_PARAM, "%s: buffer: \"%s\" is no switch of this topology",
+                       gw_value_where(v, where, sizeof where), v->text ? v->text : "(no name)");
+    return net_set_buffer(s->net, node, c->size_bytes, c->alpha, err);
+}
+
+static void read_buffer(struct gw_study *s, struct gw_value *v, struct gw_error *err)
+{
+    struct buffer_conf c;
+
+    if (!v)
+        return;
+    if (gw_params_read(buffer_rows, GW_ARRAY_LEN(buffer_rows), &c, v, NULL, "buffer", NULL, err)
+        == GW_OK && c.switches && want_kind(c.switches, GW_V_LIST, "switches", err) == GW_OK) {
+        for (struct gw_value *e = c.switches->child; e && err->code == GW_OK; e = e->next) {
+            e->used = true;
+            buffer_switch(s, &c, e, err);
+        }
+    } else if (err->code == GW_OK) {
+        for (uint32_t i = 0; i < s->net->nodes && err->code == GW_OK; i++)
+            if (s->topo.graph->node[i].kind == GW_NODE_SWITCH)
+                net_set_buffer(s->net, i, c.size_bytes, c.alpha, err);
+    }
+    settle(s, err);
+}
+
 static void read_events(struct gw_study *s, struct gw_value *v, struct gw_error *err)
 {
     if (!v || (want_kind(v, GW_V_LIST, "events", err), !settle(s, err)))
@@ -1011,6 +1061,7 @@ const struct gw_param *gw_study_rows(const char *section, size_t *count)
         { "study", top_rows, GW_ARRAY_LEN(top_rows) },
         { "route", route_rows, GW_ARRAY_LEN(route_rows) },
         { "records", records_rows, GW_ARRAY_LEN(records_rows) },
+        { "buffer", buffer_rows, GW_ARRAY_LEN(buffer_rows) },
         { "job", job_rows, GW_ARRAY_LEN(job_rows) },
         { "capture", capture_rows, GW_ARRAY_LEN(capture_rows) },
         { "log", log_rows, GW_ARRAY_LEN(log_rows) },
@@ -1084,6 +1135,7 @@ static void read_study(struct gw_study *s, const struct gw_study_conf *c, struct
     read_records(s, top.records, err);
     if (!open_network(s, &top, err))
         return;
+    read_buffer(s, top.buffer, err);
     read_qdiscs(s, top.qdisc, err);
     read_tc(s, top.tc, err);
     read_events(s, top.events, err);

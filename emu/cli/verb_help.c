@@ -90,7 +90,7 @@ static const struct part {
 } parts[] = {
     { "study",
       "The keys of a study file (YAML). Lists and maps have their own page: `gradwire help job`, "
-      "links, route, capture, log, records, expect; topology, transport and qdisc have one a "
+      "links, route, buffer, capture, log, event, records, expect; topology, transport and qdisc have one a "
       "kind, as in `gradwire help topology two-site`." },
     { "job",
       "The keys of an entry of `jobs:`, for every traffic; `gradwire help traffic NAME` shows "
@@ -108,7 +108,10 @@ static const struct part {
     { "route",
       "`route:` is one word, the mode, or a map of these." },
     { "event",
-      "`events:` is a list of timed changes; it is empty in this version." },
+      "`events:` is a list of timed changes by tc(8) lines, as in\n"
+      "events: [{at: 5s, tc: \"qdisc change dev wan:a root netem loss 1%\"}]" },
+    { "buffer",
+      "`buffer:` gives switches a packet memory that their ports share with dynamic thresholds." },
     { "capture",
       "The keys of an entry of `capture:`; one file a device, DIR/LINK-END.pcap." },
     { "log",

@@ -242,6 +242,7 @@ void net_free(struct net *n)
     free(n->slab);
     free(n->ext_chunk);
     free(n->port);
+    free(n->buffer);
     free(n->port_flags);
     free(n->delivered);
     free(n->link_rate_bps);
@@ -319,6 +320,20 @@ enum gw_status net_set_channel(struct net *n, uint32_t id, const char *kind, str
     }
     channel_free(n->port[id].channel);
     n->port[id].channel = c;
+    return GW_OK;
+}
+
+enum gw_status net_set_buffer(struct net *n, uint32_t node, uint64_t size_bytes, double alpha,
+                              struct gw_error *err)
+{
+    if (!n->buffer)
+        n->buffer = calloc(n->nodes, sizeof *n->buffer);
+    if (!n->buffer)
+        return gw_fail(err, GW_NOMEM, "out of memory for switch buffers");
+    n->buffer[node] = (struct net_buffer){ .size_bytes = size_bytes, .alpha = alpha };
+    for (uint32_t i = 0; i < n->ports; i++)
+        if (n->port[i].from == node)
+            n->port[i].buffer = &n->buffer[node];
     return GW_OK;
 }
 
@@ -401,7 +416,9 @@ enum gw_status net_ready(struct net *n, struct gw_error *err)
         o->user_qdisc = root != NULL;
         if (!root && !o->is_nic && o->rate_bps)
             o->limit_bytes = auto_limit(o->rate_bps, o->delay_ps);
-        if (!fifo || o->cap_tx || o->changes) {
+        if (o->buffer && !root)                     /* the memory is the limit                  */
+            o->limit_bytes = UINT64_MAX;
+        if (!fifo || o->cap_tx || o->changes || o->buffer) {
             o->mode = PORT_QUEUED;
             if (!root && default_fifo(n, i, err) != GW_OK)
                 return err->code;

@@ -29,6 +29,15 @@ enum net_route_mode { NET_ECMP, NET_SPRAY, NET_DMOD };
  */
 enum net_port_mode { PORT_ARITHMETIC, PORT_QUEUED };
 
+/*
+ * A switch's packet memory, shared by its ports with dynamic thresholds (Choudhury and Hahne, ToN
+ * 1998): a port may hold at most alpha x (what is free).
+ */
+struct net_buffer {
+    uint64_t size_bytes, used_bytes, used_max_bytes;
+    double   alpha;
+};
+
 enum net_port_flag {              /* kept apart from the port, in one byte an arrival looks at  */
     PORT_LONG    = 1,             /* in-flight packets stand in the port's FIFO                 */
     PORT_RX_CAP  = 2,             /* a capture at the far end                                   */
@@ -69,6 +78,8 @@ struct __attribute__((aligned(64))) net_port {
     uint64_t sample_bytes, sample_drops, sample_marks;   /* counters at the last sample         */
     /* cold */
     struct gw_channel *channel;
+    struct net_buffer *buffer;    /* the switch's shared memory, NULL: none                     */
+    uint64_t buffer_bytes;        /* of it held by this port                                    */
     struct gw_tree *tree;         /* always there; its root may be absent (default queue)       */
     struct gw_pkt *flight_head, *flight_tail;            /* PORT_LONG                           */
     struct gw_timer timer;        /* queued: end of serialisation or next_ps; NIC: room again   */
@@ -198,6 +209,7 @@ struct net {
     struct net_conf conf;
     uint32_t nodes, ports;
     struct net_port *port;        /* per directed link                                          */
+    struct net_buffer *buffer;    /* per node; size 0: none. NULL: no switch has one            */
     uint8_t  *port_flags;
     struct net_arrivals {         /* per directed link, by arrival                              */
         uint64_t pkts, bytes;
@@ -247,6 +259,9 @@ struct net *net_new(struct gw_registry *r, struct gw_graph *g, struct gw_topolog
 void net_free(struct net *n);
 enum gw_status net_set_channel(struct net *n, uint32_t id, const char *kind, struct gw_value *v,
                                double loss, struct gw_error *err);
+/* Gives switch @node a shared memory; its ports then run queued. */
+enum gw_status net_set_buffer(struct net *n, uint32_t node, uint64_t size_bytes, double alpha,
+                              struct gw_error *err);
 /* Captures and logs make their ports run queued; call before the run. */
 void net_add_capture(struct net *n, uint32_t id, struct gw_capture *c);
 enum gw_status net_add_log(struct net *n, uint32_t id, const char *path, struct gw_error *err);
@@ -262,6 +277,7 @@ void net_deliver(void *net, uint32_t node, struct gw_pkt *p, uint64_t now_ps);
 
 /* port.c */
 void net_port_send(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t now_ps);
+void net_buffer_sync(struct net_port *o);
 void net_port_kick(void *port, uint64_t now_ps);
 void net_port_room(struct net_port *o, uint64_t now_ps);
 void net_port_queue(struct net_port *o, uint64_t now_ps, uint64_t *bytes, uint64_t *pkts);

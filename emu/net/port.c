@@ -290,6 +290,7 @@ static void pull(struct net *n, struct net_port *o, uint64_t now_ps)
                 gw_engine_timer_set(n->engine, &o->timer, o->free_ps);
         }
     }
+    net_buffer_sync(o);
     if (o->is_nic && o->room_head)
         net_port_room(o, now_ps);
 }
@@ -314,6 +315,7 @@ void net_port_kick(void *port, uint64_t now_ps)
 {
     struct net_port *o = port;
 
+    net_buffer_sync(o);
     if (o->tree->root)
         wake(o->net, o, now_ps);
 }
@@ -330,6 +332,29 @@ static void port_timer(void *owner, uint64_t now_ps)
     }
 }
 
+/* What the port holds of the shared memory is its backlog; the books follow every change. */
+void net_buffer_sync(struct net_port *o)
+{
+    struct net_buffer *b = o->buffer;
+    uint64_t held = o->tree->root ? o->tree->root->backlog_bytes : 0;
+
+    if (!b)
+        return;
+    b->used_bytes += held - o->buffer_bytes;
+    o->buffer_bytes = held;
+    if (b->used_bytes > b->used_max_bytes)
+        b->used_max_bytes = b->used_bytes;
+}
+
+/* Is there room for @len bytes more under the port's threshold of now? */
+static bool buffer_admits(const struct net_port *o, uint32_t len)
+{
+    const struct net_buffer *b = o->buffer;
+    uint64_t rest = b->size_bytes - b->used_bytes;
+
+    return len <= rest && (double)(o->buffer_bytes + len) <= b->alpha * (double)rest;
+}
+
 static void send_queued(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t now_ps)
 {
     struct gw_qdisc *root = o->tree->root;
@@ -338,10 +363,15 @@ static void send_queued(struct net *n, struct net_port *o, struct gw_pkt *p, uin
         net_drop(n, o, p, GW_DROP_LINK_DOWN);
         return;
     }
+    if (o->buffer && !buffer_admits(o, p->len_bytes)) {
+        net_drop(n, o, p, GW_DROP_SHARED_BUFFER);
+        return;
+    }
     if (gw_tree_enqueue(o->tree, p, now_ps) == GW_Q_DROPPED)
         net_drop(n, o, p, root->drop_reason);
     else
         note_queue(o, root->backlog_bytes, root->backlog_pkts);
+    net_buffer_sync(o);
     wake(n, o, now_ps);
 }
 

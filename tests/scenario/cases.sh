@@ -89,4 +89,25 @@ if command -v tshark >/dev/null; then
 else
     echo "skip: tshark is not installed, the captures' contents were not looked at"
 fi
+# --- shared buffer: with alpha 1, one full port holds half of the memory, two a third each ---------
+cat >buffer.yaml <<'YAML'
+schema: 1
+name: buffer
+topology: {kind: star, hosts: 6, link: {rate: 10gbit, delay: 1us}}
+buffer: {size: 900kB, alpha: 1}
+transport: {kind: ideal}
+jobs:
+  - {name: a, traffic: frames, from: h1, to: h0, size: 1000, rate: 8gbit, count: 20000}
+  - {name: b, traffic: frames, from: h2, to: h0, size: 1000, rate: 8gbit, count: 20000}
+  - {name: c, traffic: frames, from: h3, to: h5, size: 1000, rate: 8gbit, count: 20000, start: 30ms}
+  - {name: d, traffic: frames, from: h4, to: h5, size: 1000, rate: 8gbit, count: 20000, start: 30ms}
+YAML
+run alone buffer.yaml
+run both buffer.yaml --set jobs.c.start=0 --set jobs.d.start=0
+run small buffer.yaml --set buffer.alpha=0.5
+within "buffer: one port, alpha 1, bytes" "$(row alone links h0-s0:s0 queue_max_bytes)" 448000 450000
+within "buffer: two ports, alpha 1, first alone for a moment, bytes" "$(row both links h5-s0:s0 queue_max_bytes)" 298000 301500
+within "buffer: one port, alpha 0.5, bytes" "$(row small links h0-s0:s0 queue_max_bytes)" 298000 300000
+same "buffer: drops have their own reason" "$(sql alone "select group_concat(distinct reason) from link_drop")" shared_buffer
+
 finish
