@@ -56,8 +56,8 @@ aqm_table() {
         for n in 1 4 16; do
             read -r util mean max drops marks jain < <(aqm_run "$n" "$1" "${aqm_words[${q%+ecn}]}" \
                 "$([[ $q == *+ecn ]] && echo 'cc: cubic, ecn: yes')")
-            printf '%-14s %5d %11s %9s %9s %7s %7s %6s\n' "$q" "$n" "$util" "$mean" "$max" "$drops" \
-                "$marks" "$jain"
+            printf '%-14s %5d %11s %9s %9s %7s %7s %6s\n' "$q" "$n" "$util" "$mean" "$max" \
+                "$drops" "$marks" "$jain"
             aqm[$q $n util]=$util aqm[$q $n mean]=$mean aqm[$q $n max]=$max
             aqm[$q $n drops]=$drops aqm[$q $n marks]=$marks aqm[$q $n jain]=$jain
         done
