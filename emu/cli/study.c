@@ -951,8 +951,10 @@ static void event_fire(void *owner, uint64_t now_ps)
 
     if (tc_line(e->study, e->tc, e->where, now_ps, &dev, &err) != GW_OK)
         net_fail(e->study->net, err.code, err.text);
-    else if (dev != GW_NONE)
+    else if (dev != GW_NONE && net_default_queue(e->study->net, dev, &err) == GW_OK)
         net_port_kick(&e->study->net->port[dev], now_ps);
+    else if (err.code != GW_OK)
+        net_fail(e->study->net, err.code, err.text);
 }
 
 /* The device of a line: the word behind dev. */
@@ -1022,8 +1024,11 @@ static void read_events(struct gw_study *s, struct gw_value *v, struct gw_error 
         if (!e) {
             gw_fail(err, GW_NOMEM, "out of memory for events");
         } else {
-            e->next = s->events;
-            s->events = e;
+            struct study_event **tail = &s->events;
+
+            while (*tail)
+                tail = &(*tail)->next;
+            *tail = e;                              /* at one instant, the list's order decides */
             e->study = s;
             e->tc = "";
             gw_value_where(x, e->where, sizeof e->where);

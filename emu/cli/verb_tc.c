@@ -187,8 +187,12 @@ static enum gw_status script(struct bench *b, const char *path, FILE *to, struct
     while (err->code == GW_OK && (n = getline(&line, &room, f)) >= 0) {
         const char *start = line + strspn(line, " \t");
 
-        while (n > 0 && strchr("\r\n", line[n - 1]))
+        while (n > 0 && (line[n - 1] == '\r' || line[n - 1] == '\n'))
             line[--n] = 0;
+        if (strlen(line) != (size_t)n) {
+            gw_fail(err, GW_SYNTAX, "%s: a line holds a zero byte; a script is text", path);
+            break;
+        }
         if (*start && *start != '#')
             script_line(b, start, to, err);
     }

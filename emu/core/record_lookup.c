@@ -285,7 +285,7 @@ static bool plain_quantity(struct sqlite3 *db, const char *name, double *value)
         { "drops.loss", "SELECT ifnull(sum(pkts), 0) FROM link_drop WHERE reason IN"
                         " ('loss', 'corrupt')" },
         { "drops.other", "SELECT ifnull(sum(pkts), 0) FROM link_drop WHERE reason IN"
-                         " ('unclassified', 'link_down', 'no_route')" },
+                         " ('unclassified', 'link_down', 'no_route', 'purged')" },
         { "sim_s", "SELECT " GW_SQL_DURATION_PS " / 1e12" },
     };
     const char *sql = find_sql(row, GW_ARRAY_LEN(row), name);

@@ -724,7 +724,7 @@ void net_host_receive(struct net *n, struct gw_pkt *p, uint64_t now_ps)
 
     if (GW_UNLIKELY(p->flags & (GW_PKT_FRAME | GW_PKT_CORRUPT))) {
         if (p->flags & GW_PKT_CORRUPT && !(p->flags & GW_PKT_FRAME)) {
-            net_drop(n, NULL, p, GW_DROP_CORRUPT);
+            net_drop(n, &n->port[p->in_port], p, GW_DROP_CORRUPT);
             return;
         }
         frame_receive(n, p);

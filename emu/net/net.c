@@ -276,6 +276,18 @@ static enum gw_status default_fifo(struct net *n, uint32_t id, struct gw_error *
     return gw_tree_graft(o->tree, q, GW_TC_ROOT, 0, err);
 }
 
+enum gw_status net_default_queue(struct net *n, uint32_t id, struct gw_error *err)
+{
+    struct net_port *o = &n->port[id];
+
+    if (o->tree->root || o->mode != PORT_QUEUED)
+        return GW_OK;
+    o->limit_bytes = o->is_nic || !o->rate_bps || o->buffer ? UINT64_MAX
+                                                            : auto_limit(o->rate_bps, o->delay_ps);
+    o->user_qdisc = false;
+    return default_fifo(n, id, err);
+}
+
 enum gw_status net_set_channel(struct net *n, uint32_t id, const char *kind, struct gw_value *v,
                                double loss, struct gw_error *err)
 {
@@ -506,6 +518,57 @@ static void record_stats(struct net *n, uint32_t id, const char *owner, const vo
     }
 }
 
+static void record_value(struct net *n, uint32_t id, const char *owner, const char *name,
+                         uint64_t value)
+{
+    if (value)
+        n->sink->ops->stat(n->sink, &(struct gw_rec_stat){ id, owner, name, value });
+}
+
+/* Classes whose books are not simply those of the discipline below them. */
+static void record_classes(struct net *n, uint32_t id, const struct gw_qdisc *q)
+{
+    struct gw_qdisc *own = (struct gw_qdisc *)(uintptr_t)q;
+
+    if (!q->ops->class_walk)
+        return;
+    for (struct gw_qclass *c = q->ops->class_walk(own, NULL); c;
+         c = q->ops->class_walk(own, c)) {
+        bool mine = c->books == GW_BOOKS_OWN;
+        char owner[128];
+
+        if (c->books == GW_BOOKS_NONE || (!mine && !c->child))
+            continue;
+        snprintf(owner, sizeof owner, "class:%s:%x:%x", q->kind, c->id >> 16, c->id & 0xffff);
+        record_value(n, id, owner, "sent_bytes", mine ? c->sent_bytes : c->child->sent_bytes);
+        record_value(n, id, owner, "sent_pkts", mine ? c->sent_pkts : c->child->sent_pkts);
+        record_value(n, id, owner, "dropped_pkts",
+                     mine ? c->dropped_pkts : c->child->dropped_pkts);
+        record_value(n, id, owner, "overlimits", mine ? c->overlimits : c->child->overlimits);
+    }
+}
+
+/* What `tc -s` would show of @q at the end of the run. */
+static void record_qdisc(struct net *n, uint32_t id, const struct gw_qdisc *q, const char *what)
+{
+    char owner[128];
+
+    if (q->hidden)
+        return;
+    snprintf(owner, sizeof owner, "%s:%s:%x:", what, q->kind, q->handle >> 16);
+    record_value(n, id, owner, "sent_bytes", q->sent_bytes);
+    record_value(n, id, owner, "sent_pkts", q->sent_pkts);
+    record_value(n, id, owner, "dropped_pkts", q->dropped_pkts);
+    record_value(n, id, owner, "overlimits", q->overlimits);
+    record_value(n, id, owner, "requeues", q->requeues);
+    record_value(n, id, owner, "marked_pkts", q->marked_pkts);
+    record_value(n, id, owner, "backlog_bytes", q->backlog_bytes);
+    record_value(n, id, owner, "backlog_pkts", q->backlog_pkts);
+    record_stats(n, id, owner, q->priv, q->ops->stats, q->ops->stat_count);
+    if (q->listed && strcmp(what, "removed"))
+        record_classes(n, id, q);
+}
+
 static uint64_t in_flight(const struct net *n, uint32_t id)
 {
     const struct net_port *o = &n->port[id];
@@ -540,12 +603,10 @@ void net_finish_records(struct net *n)
 
         if (n->sink->ops->link_total(n->sink, &t) != GW_OK)
             net_fail(n, GW_IO, "the records could not be written");
-        for (const struct gw_qdisc *q = o->user_qdisc ? o->tree->all : NULL; q; q = q->sibling) {
-            char owner[128];
-
-            snprintf(owner, sizeof owner, "qdisc:%s:%x:", q->kind, q->handle >> 16);
-            record_stats(n, i, owner, q->priv, q->ops->stats, q->ops->stat_count);
-        }
+        for (const struct gw_qdisc *q = o->tree->all; q; q = q->sibling)
+            record_qdisc(n, i, q, "qdisc");
+        for (const struct gw_qdisc *q = o->tree->dead; q; q = q->sibling)
+            record_qdisc(n, i, q, "removed");
         if (o->channel)
             record_stats(n, i, "channel", o->channel->priv, o->channel->ops->stats,
                          o->channel->ops->stat_count);

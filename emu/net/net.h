@@ -262,6 +262,8 @@ enum gw_status net_set_channel(struct net *n, uint32_t id, const char *kind, str
 /* Gives switch @node a shared memory; its ports then run queued. */
 enum gw_status net_set_buffer(struct net *n, uint32_t node, uint64_t size_bytes, double alpha,
                               struct gw_error *err);
+/* Where tc has left a port without a discipline, its default queue comes back. */
+enum gw_status net_default_queue(struct net *n, uint32_t id, struct gw_error *err);
 /* Captures and logs make their ports run queued; call before the run. */
 void net_add_capture(struct net *n, uint32_t id, struct gw_capture *c);
 enum gw_status net_add_log(struct net *n, uint32_t id, const char *path, struct gw_error *err);

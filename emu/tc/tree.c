@@ -19,6 +19,7 @@
 #define STAB_MTU 2047u
 #define STAB_TSIZE 512u
 #define WORDS_MAX 256u
+#define DEPTH_MAX 64u
 
 /* ---- lengths ------------------------------------------------------------------------------ */
 
@@ -37,12 +38,12 @@ static uint32_t stab_length(const struct gw_stab *s, uint32_t len)
 
     if (!s->atm && !s->mpu)
         return size < 1 ? 1 : (uint32_t)size;
-    while (mtu >> log > tsize - 1)
+    while (log < 31 && mtu >> log > tsize - 1)
         log++;
     slot = size < 1 ? 0 : (uint32_t)(size - 1) >> log;
     if (slot < tsize)
-        return stab_adjust(s, (slot + 1) << log);
-    return stab_adjust(s, tsize << log) * (slot / tsize) +
+        return stab_adjust(s, (uint32_t)((uint64_t)(slot + 1) << log));
+    return stab_adjust(s, (uint32_t)((uint64_t)tsize << log)) * (slot / tsize) +
            stab_adjust(s, (slot % tsize + 1) << log);
 }
 
@@ -114,6 +115,8 @@ static void qdisc_drop(struct gw_qdisc *q, struct gw_pkt *p, enum gw_drop_reason
 
     if (why >= GW_DROP_COUNT)
         why = GW_DROP_QUEUE_FULL;
+    if (t->purging)
+        why = GW_DROP_PURGED;
     q->dropped_bytes += p->sched_bytes;
     q->drops[why]++;
     for (struct gw_qdisc *u = q; u; u = u->up) {
@@ -321,6 +324,7 @@ static void put_back_peeked(struct gw_qdisc *q)
 /* Empties @q and all below it, leaves first. */
 static void empty(struct gw_tree *t, struct gw_qdisc *top, uint64_t now_ps)
 {
+    t->purging = true;
     for (;;) {
         struct gw_qdisc *deepest = NULL;
 
@@ -328,13 +332,14 @@ static void empty(struct gw_tree *t, struct gw_qdisc *top, uint64_t now_ps)
             if (q->backlog_pkts && below(q, top) && (!deepest || below(q, deepest)))
                 deepest = q;
         if (!deepest)
-            return;
+            break;
         put_back_peeked(deepest);
         if (deepest->backlog_pkts && deepest->ops->reset)
             deepest->ops->reset(deepest, now_ps);
         if (deepest->backlog_pkts)
-            return;                                 /* it keeps what nobody can count          */
+            break;                                  /* it keeps what nobody can count          */
     }
+    t->purging = false;
 }
 
 struct gw_tree *gw_tree_new(const struct gw_tree_conf *c, struct gw_error *err)
@@ -427,6 +432,15 @@ uint32_t gw_tree_auto_handle(struct gw_tree *t)
     return 0;
 }
 
+static uint32_t depth_of(const struct gw_qdisc *q)
+{
+    uint32_t n = 0;
+
+    for (; q; q = q->up)
+        n++;
+    return n;
+}
+
 enum gw_status gw_tree_graft(struct gw_tree *t, struct gw_qdisc *q, uint32_t parent,
                              uint64_t now_ps, struct gw_error *err)
 {
@@ -441,6 +455,9 @@ enum gw_status gw_tree_graft(struct gw_tree *t, struct gw_qdisc *q, uint32_t par
         if (!owner || !owner->ops->graft)
             return gw_fail(err, GW_PARAM, "%s: there is no class %x:%x to hang a discipline under",
                            t->conf.dev, parent >> 16, parent & 0xffff);
+        if (depth_of(owner) >= DEPTH_MAX)
+            return gw_fail(err, GW_PARAM, "%s: more than %u disciplines below each other; a tree "
+                           "that deep is refused", t->conf.dev, DEPTH_MAX);
         q->up = owner;
         old = gw_tree_child(owner, parent);
         if (old)

@@ -38,7 +38,8 @@ enum gw_verdict {
     X(CORRUPT,    "corrupt",    "a flipped bit, thrown away by the receiver") \
     X(LINK_DOWN,  "link_down",  "the link was down")                        \
     X(NO_ROUTE,   "no_route",   "the switch knows no way")                  \
-    X(SHARED_BUFFER, "shared_buffer", "the switch's memory had no room")
+    X(SHARED_BUFFER, "shared_buffer", "the switch's memory had no room")    \
+    X(PURGED,     "purged",     "its discipline was taken out or replaced")
 enum gw_drop_reason {
 #define GW_DROP_ENUM(name, key, text) GW_DROP_##name,
     GW_DROP_MAP(GW_DROP_ENUM)

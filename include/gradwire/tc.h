@@ -37,6 +37,12 @@ static inline bool gw_tc_unit_of(const char *s, const struct gw_tc_unit *u, size
     return false;
 }
 
+/* Cut to an integer as the machine does it: what does not fit becomes -2^63. */
+static inline int64_t gw_tc_cut(double v)
+{
+    return v > -9223372036854775808.0 && v < 9223372036854775808.0 ? (int64_t)v : INT64_MIN;
+}
+
 /* Time in microseconds, cut to an integer (get_time); no unit: microseconds. */
 static inline bool gw_tc_time_us(const char *s, uint32_t *us)
 {
@@ -49,7 +55,7 @@ static inline bool gw_tc_time_us(const char *s, uint32_t *us)
     if (!gw_tc_number(s, &v, &rest) || (*rest && !gw_tc_unit_of(rest, u, GW_ARRAY_LEN(u), &f)))
         return false;
     v *= f;
-    *us = v < 0 ? (uint32_t)(int64_t)v : v >= 4294967296.0 ? (uint32_t)(uint64_t)v : (uint32_t)v;
+    *us = (uint32_t)gw_tc_cut(v);
     return true;
 }
 
@@ -64,7 +70,7 @@ static inline bool gw_tc_time_ns(const char *s, int64_t *ns)
 
     if (!gw_tc_number(s, &v, &rest) || (*rest && !gw_tc_unit_of(rest, u, GW_ARRAY_LEN(u), &f)))
         return false;
-    *ns = (int64_t)(v * f);
+    *ns = gw_tc_cut(v * f);
     return true;
 }
 
@@ -82,7 +88,7 @@ static inline bool gw_tc_rate_bps(const char *s, uint64_t dev_bps, uint64_t *bps
     if (!gw_tc_number(s, &v, &rest))
         return false;
     if (!strcmp(rest, "%")) {
-        if (!dev_bps || v < 0 || v > 100)
+        if (!dev_bps || !(v >= 0 && v <= 100))
             return false;
         *bps = (uint64_t)(v / 100 * (double)dev_bps);
         return true;
@@ -90,7 +96,7 @@ static inline bool gw_tc_rate_bps(const char *s, uint64_t dev_bps, uint64_t *bps
     if (*rest && !gw_tc_unit_of(rest, u, GW_ARRAY_LEN(u), &f))
         return false;
     v *= f;
-    if (v < 0 || v >= 18446744073709551615.0)
+    if (!(v >= 0 && v < 18446744073709551615.0))
         return false;
     *bps = (uint64_t)v & ~UINT64_C(7);               /* tc sends whole bytes per second        */
     return true;
@@ -108,7 +114,7 @@ static inline bool gw_tc_size(const char *s, uint32_t *bytes)
     if (!gw_tc_number(s, &v, &rest) || (*rest && !gw_tc_unit_of(rest, u, GW_ARRAY_LEN(u), &f)))
         return false;
     v *= f;
-    if (v < 0 || v >= 4294967296.0)
+    if (!(v >= 0 && v < 4294967296.0))
         return false;
     *bytes = (uint32_t)v;
     return true;
