@@ -38,7 +38,7 @@ static inline bool gw_tc_unit_of(const char *s, const struct gw_tc_unit *u, size
 }
 
 /* Cut to an integer as the machine does it: what does not fit becomes -2^63. */
-static inline int64_t gw_tc_cut(double v)
+static inline int64_t gw_tc_integer(double v)
 {
     return v > -9223372036854775808.0 && v < 9223372036854775808.0 ? (int64_t)v : INT64_MIN;
 }
@@ -55,7 +55,7 @@ static inline bool gw_tc_time_us(const char *s, uint32_t *us)
     if (!gw_tc_number(s, &v, &rest) || (*rest && !gw_tc_unit_of(rest, u, GW_ARRAY_LEN(u), &f)))
         return false;
     v *= f;
-    *us = (uint32_t)gw_tc_cut(v);
+    *us = (uint32_t)gw_tc_integer(v);
     return true;
 }
 
@@ -70,7 +70,7 @@ static inline bool gw_tc_time_ns(const char *s, int64_t *ns)
 
     if (!gw_tc_number(s, &v, &rest) || (*rest && !gw_tc_unit_of(rest, u, GW_ARRAY_LEN(u), &f)))
         return false;
-    *ns = gw_tc_cut(v * f);
+    *ns = gw_tc_integer(v * f);
     return true;
 }
 
