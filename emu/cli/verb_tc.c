@@ -255,7 +255,7 @@ static bool open_study(struct bench *b, struct gw_cli *cli, int *rc)
 static int tc_run(struct gw_cli *cli)
 {
     const struct tc_conf *c = cli->conf;
-    struct bench b = { .registry = cli->registry, .said = json_object() };
+    struct bench b = { .registry = cli->registry };
     struct gw_error err = { 0 };
     int rc = GW_EXIT_GOOD;
 
@@ -269,6 +269,7 @@ static int tc_run(struct gw_cli *cli)
         gw_fail(&err, GW_PARAM, "gradwire tc: --set sets values of a study; give --study, too");
     if (err.code != GW_OK)
         return gw_cli_fail(cli, &err);
+    b.said = json_object();
     if (!c->study || open_study(&b, cli, &rc)) {
         if (!c->script)
             rc = one_command(&b, cli);
