@@ -63,7 +63,6 @@ struct gw_study {
     struct study_capture *captures;
     struct study_event *events;
     uint64_t        until_ps;
-    uint64_t        packet_log_devs;
     struct gw_clock *clock;
     double          setup_s;
     uint32_t        job_count;

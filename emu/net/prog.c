@@ -1287,11 +1287,6 @@ double rt_done_share(const struct rt *rt)
     return a;
 }
 
-uint64_t rt_frames_left(const struct rt *rt)
-{
-    return rt->frame_count - rt->frames_done;
-}
-
 void rt_start_records(struct rt *rt, struct gw_sink *s)
 {
     rt->sink = s;
@@ -1414,11 +1409,6 @@ void rt_wait_graph(const struct rt *rt, char *buf, size_t n, unsigned max)
                     (unsigned long long)r->open_ops);
             lines++;
         }
-}
-
-uint32_t rt_job_count(const struct rt *rt)
-{
-    return rt->job_count;
 }
 
 enum gw_status rt_dry_run(struct rt *rt, void (*msg)(void *, const struct rt_dry_msg *), void *ctx,

@@ -36,13 +36,10 @@ enum gw_status rt_start(struct rt *rt, struct gw_error *err);
 bool rt_idle(const struct rt *rt);        /* all programs have ended                            */
 double rt_done_share(const struct rt *rt);
 void rt_start_records(struct rt *rt, struct gw_sink *s);
-void rt_finish_records(struct rt *rt, uint64_t now_ps);
 /* Who waits for what, one line a rank (at most @max lines), into @buf. */
 void rt_wait_graph(const struct rt *rt, char *buf, size_t n, unsigned max);
 /* Durations of all finished iterations, for the result; caller frees. */
 double *rt_iteration_times(const struct rt *rt, size_t *count);
-uint32_t rt_job_count(const struct rt *rt);
-uint64_t rt_frames_left(const struct rt *rt);
 void rt_frame_load(const struct rt *rt, double *load_bps);
 
 /* A dry run: messages only, alpha-beta times on an ideal network. Calls @msg for each. */

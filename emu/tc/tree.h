@@ -53,7 +53,6 @@ struct gw_tree {
     struct gw_filter *filters;
     struct gw_stab   stab;        /* of the root                                               */
     uint32_t next_handle;         /* automatic: 8001: and up                                   */
-    bool     again;               /* inside qdisc_again                                        */
     bool     purging;             /* being emptied: what falls out is no loss of the link      */
     const char *ingress;          /* "ingress" or "clsact": shown, no packet passes it         */
 };

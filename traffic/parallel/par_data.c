@@ -70,19 +70,6 @@ static enum gw_status dp_nomem(const struct gw_job *job, struct gw_error *err)
     return gw_fail(err, GW_NOMEM, "job %s: out of memory for its model", job->name);
 }
 
-/* Room for one more element of @size in the array *@at of *@count; doubles. */
-static bool dp_room(const struct gw_host *h, void *at, uint32_t count, size_t size)
-{
-    void **array = at, *more;
-
-    if (count & (count - 1))
-        return true;
-    more = h->resize(*array, (size_t)(count ? count * 2 : 1) * size);
-    if (more)
-        *array = more;
-    return more != NULL;
-}
-
 /* Appends the layer row in @line; the first row that is not blank must be the header. */
 static enum gw_status dp_layer_line(struct gw_job *job, char *line, const char *path, uint32_t no,
                                     bool *header, struct gw_error *err)
@@ -103,7 +90,7 @@ static enum gw_status dp_layer_line(struct gw_job *job, char *line, const char *
         return st;
     if (j->layers == GW_LAYER_MAX)
         return gw_fail(err, GW_SYNTAX, "%s:%u: more than %u layers", path, no, GW_LAYER_MAX);
-    if (!dp_room(job->host, &j->layer, j->layers, sizeof row))
+    if (!gw_array_room(job->host, &j->layer, j->layers, sizeof row))
         return dp_nomem(job, err);
     row.name = NULL;             /* the line is reused; names are not needed                   */
     j->layer[j->layers++] = row;
@@ -161,14 +148,14 @@ static enum gw_status dp_fuse_layers(struct gw_job *job, struct gw_error *err)
                                   (uint16_t)(i < UINT16_MAX ? i : UINT16_MAX) };
         if (last.ready_ps - since_ps < conf->fuse_wait_ps && bytes < enough)
             continue;
-        if (!dp_room(job->host, &j->flush, j->flushes, sizeof last))
+        if (!gw_array_room(job->host, &j->flush, j->flushes, sizeof last))
             return dp_nomem(job, err);
         j->flush[j->flushes++] = last;
         since_ps = last.ready_ps;
         bytes    = 0;
     }
     if (bytes) {
-        if (!dp_room(job->host, &j->flush, j->flushes, sizeof last))
+        if (!gw_array_room(job->host, &j->flush, j->flushes, sizeof last))
             return dp_nomem(job, err);
         j->flush[j->flushes++] = last;
     }

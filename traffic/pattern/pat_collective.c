@@ -72,25 +72,12 @@ static enum gw_status pc_nomem(const struct gw_job *job, struct gw_error *err)
     return gw_fail(err, GW_NOMEM, "job %s: out of memory for its collectives", job->name);
 }
 
-/* Room for one more element behind @count in *@at, in powers of two. */
-static bool pc_room(const struct gw_host *h, void *at, uint32_t count, size_t size)
-{
-    void **array = at, *more;
-
-    if (count & (count - 1))
-        return true;
-    more = h->resize(*array, (size_t)(count ? count * 2 : 1) * size);
-    if (more)
-        *array = more;
-    return more != NULL;
-}
-
 static enum gw_status pc_add_member(struct gw_job *job, struct pc_group *g, uint32_t rank,
                                     struct gw_error *err)
 {
     struct pc_job *j = job->priv;
 
-    if (!pc_room(job->host, &j->member, j->members, sizeof *j->member))
+    if (!gw_array_room(job->host, &j->member, j->members, sizeof *j->member))
         return pc_nomem(job, err);
     j->member[j->members++] = rank;
     g->size++;
@@ -103,7 +90,7 @@ static enum gw_status pc_add_group(struct gw_job *job, uint32_t step, struct pc_
 {
     struct pc_job *j = job->priv;
 
-    if (!pc_room(job->host, &j->group, j->groups, sizeof *j->group))
+    if (!gw_array_room(job->host, &j->group, j->groups, sizeof *j->group))
         return pc_nomem(job, err);
     *group  = &j->group[j->groups++];
     **group = (struct pc_group){ .first = j->members, .step = step };
@@ -224,7 +211,7 @@ static enum gw_status pc_add_step(struct gw_job *job, struct gw_value *op, uint6
     if ((st = pc_read_op(job, op, &s.op, err)) != GW_OK ||
         (st = pc_mark_name(job, &s, err)) != GW_OK)
         return st;
-    if (!pc_room(job->host, &j->step, j->steps, sizeof s))
+    if (!gw_array_room(job->host, &j->step, j->steps, sizeof s))
         return pc_nomem(job, err);
     j->step[j->steps++] = s;
     return pc_read_groups(job, j->steps - 1, groups, err);

@@ -9,6 +9,19 @@
 
 #include <gradwire/plugin.h>
 
+/* Room for one more element of @size behind @count in the array *@at, in powers of two. */
+static inline bool gw_array_room(const struct gw_host *h, void *at, uint32_t count, size_t size)
+{
+    void **array = at, *more;
+
+    if (count & (count - 1))
+        return true;
+    more = h->resize(*array, (size_t)(count ? count * 2 : 1) * size);
+    if (more)
+        *array = more;
+    return more != NULL;
+}
+
 /* Operations that something waits for. Zero-initialise; gw_oplist_free ends it. */
 struct gw_oplist {
     gw_op_id *id;
