@@ -194,6 +194,21 @@ static void cc_ignore(struct gw_cc *cc, uint64_t now_ps)
     (void)cc, (void)now_ps;
 }
 
+static void cc_ignore_sent(struct gw_cc *cc, uint64_t bytes, uint64_t in_flight_bytes,
+                           bool app_limited, uint64_t now_ps)
+{
+    (void)cc;
+    (void)bytes;
+    (void)in_flight_bytes;
+    (void)app_limited;
+    (void)now_ps;
+}
+
+static void cc_ignore_fini(struct gw_cc *cc)
+{
+    (void)cc;
+}
+
 static void cc_ignore_idle(struct gw_cc *cc, uint64_t idle_ps, uint64_t rto_ps)
 {
     (void)cc, (void)idle_ps, (void)rto_ps;
@@ -306,6 +321,10 @@ static const char *finish_cc(union ops *o)
     FILL(c->on_exit_recovery, cc_ignore);
     FILL(c->on_idle_restart, cc_ignore_idle);
     FILL(c->on_undo, cc_ignore);
+    FILL(c->on_cnp, cc_ignore);
+    FILL(c->on_nack, cc_ignore);
+    FILL(c->on_sent, cc_ignore_sent);
+    FILL(c->fini, cc_ignore_fini);
     return NULL;
 }
 

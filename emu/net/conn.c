@@ -199,6 +199,16 @@ static void conn_path(struct net *n, struct net_conn *c)
     c->out_rev = net_next(n, c->tx.dst, c->tx.src, c->hash_rev);
 }
 
+/* Of a full frame on the idle path and an ACK that takes no time to send. */
+static uint64_t base_rtt(const struct net_conn *c)
+{
+    uint64_t frame = c->tx.mtu_bytes + GW_ETH_BYTES, rtt = 2 * c->ideal_delay_ps;
+
+    if (c->ideal_rate_bps)
+        rtt += gw_mul_div(frame + c->ideal_framing, 8 * GW_PS_PER_S, c->ideal_rate_bps);
+    return rtt + frame * c->ideal_hops_ps_per_byte;
+}
+
 static struct net_conn *conn_open(struct net *n, struct net_transport *tp, uint32_t src,
                                   uint32_t dst, uint32_t job, uint32_t src_rank,
                                   uint32_t dst_rank, uint8_t priority)
@@ -250,6 +260,12 @@ static struct net_conn *conn_open(struct net *n, struct net_transport *tp, uint3
     if (tp->cc) {
         c->tx.cc.ops = tp->cc->ops;
         c->tx.cc.conf = tp->cc_conf;
+        c->tx.cc.host = n->host;
+        c->tx.cc.net = n;
+        c->tx.cc.comp = src;
+        c->tx.cc.tx = &c->tx;
+        c->tx.cc.nic_rate_bps = n->port[c->out_fwd].rate_bps;
+        c->tx.cc.base_rtt_ps = base_rtt(c);
         gw_rng_open(&c->tx.cc.rng, n->conf.seed ^ seed, "flow/cc");
     }
     if (tp->ops->tx_init(&c->tx, now, &err) != GW_OK ||
@@ -265,6 +281,14 @@ nomem:
     return NULL;
 }
 
+static void conn_fini(struct net_conn *c)
+{
+    if (c->tx.cc.ops)
+        c->tx.cc.ops->fini(&c->tx.cc);
+    c->tp->ops->tx_fini(&c->tx);
+    c->tp->ops->rx_fini(&c->rx);
+}
+
 static void tx_closed(struct gw_tx *tx, uint64_t now_ps)
 {
     struct net *n = tx->net;
@@ -276,8 +300,7 @@ static void tx_closed(struct gw_tx *tx, uint64_t now_ps)
         gw_engine_stop(n->engine);
     if (c->waiting || c->head || n->keep_conns)
         return;                            /* somebody may still ask for it: kept to the end   */
-    c->tp->ops->tx_fini(&c->tx);
-    c->tp->ops->rx_fini(&c->rx);
+    conn_fini(c);
     n->conn[tx->flow] = NULL;              /* late packets find nobody                         */
     c->next_free = n->conn_free;
     n->conn_free = c;
@@ -943,8 +966,7 @@ void net_conn_free_all(struct net *n)
 
         if (!c)
             continue;
-        c->tp->ops->tx_fini(&c->tx);
-        c->tp->ops->rx_fini(&c->rx);
+        conn_fini(c);
         while (c->head) {
             struct net_share *s = c->head;
 

@@ -20,6 +20,20 @@ enum gw_pkt_flag {
     GW_PKT_CORRUPT = 8,      /* a bit was flipped on the way; receivers discard it             */
     GW_PKT_RETRANS = 16,     /* a retransmission, for the books                                */
     GW_PKT_COPY    = 32,     /* a duplicate that netem made: not duplicated again              */
+    GW_PKT_INT     = 64,     /* its extension holds a gw_telemetry that every port appends to  */
+};
+
+/* In-band telemetry: what each port saw when the packet left it (HPCC, SIGCOMM 2019, section 3). */
+#define GW_TELEMETRY_HOPS 8u
+struct gw_telemetry_hop {
+    uint64_t now_ps;
+    uint64_t tx_bytes;             /* ever sent by the port, with framing                       */
+    uint64_t queue_bytes;          /* left behind                                               */
+    uint64_t rate_bps;
+};
+struct gw_telemetry {
+    uint32_t count;
+    struct gw_telemetry_hop hop[GW_TELEMETRY_HOPS];
 };
 
 struct gw_pkt {

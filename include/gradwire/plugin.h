@@ -20,7 +20,7 @@
 #include <gradwire/traffic.h>
 #include <gradwire/transport.h>
 
-#define GW_ABI_MAJOR 1u
+#define GW_ABI_MAJOR 2u
 #define GW_ABI_MINOR 0u
 #define GW_PLUGIN_MAGIC UINT32_C(0x67775031)      /* "gwP1" */
 

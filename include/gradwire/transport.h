@@ -42,6 +42,23 @@ struct gw_cc_ack {
     bool     cwnd_limited;      /* the window, not the application, held the sender back       */
     bool     app_limited;
     bool     in_recovery;
+    bool     sample_app_limited;   /* the rate sample was taken while the application was slow   */
+    uint8_t  state;                /* enum gw_cc_state                                           */
+    uint64_t lost_bytes;           /* marked lost by this ACK                                    */
+    uint64_t ce_bytes;             /* of acked_bytes: echoed as marked (exact echoes only)       */
+    uint64_t in_flight_after_bytes;
+    /* Rate sample of the newest packet acked: delivered_bytes when it left, and the time since
+     * (the longer of the send and the ACK phase); 0: none. */
+    uint64_t sample_prior_bytes, sample_ps;
+    const struct gw_telemetry *telemetry;   /* what the hops wrote; NULL: nothing               */
+};
+
+enum gw_cc_state { GW_CC_OPEN, GW_CC_CWR, GW_CC_RECOVERY, GW_CC_LOSS };
+
+/* What a congestion control asks of marks and of the receiver's echo. */
+enum gw_cc_ecn {
+    GW_CC_ECN_OPTION,           /* none, or RFC 3168 if the transport's option says so           */
+    GW_CC_ECN_EXACT,            /* RFC 8257: ECT on all packets, each mark echoed exactly        */
 };
 
 struct gw_cc;
@@ -59,7 +76,15 @@ struct gw_cc_ops {
     void (*on_idle_restart)(struct gw_cc *cc, uint64_t idle_ps, uint64_t rto_ps); /* optional */
     void (*on_undo)(struct gw_cc *cc, uint64_t now_ps);                /* optional            */
     bool paces;                /* wants pacing_bps kept                                        */
-    bool ecn_capable_syn;
+    uint8_t ecn;               /* enum gw_cc_ecn                                               */
+    bool telemetry;            /* wants the hops' queue lengths and byte counts (INT)          */
+    bool paced_at_start;       /* paced before the first RTT sample too (rate-based)           */
+    /* Optional: congestion notification packet (RoCE), or a negative acknowledgement. */
+    void (*on_cnp)(struct gw_cc *cc, uint64_t now_ps);
+    void (*on_nack)(struct gw_cc *cc, uint64_t now_ps);
+    void (*on_sent)(struct gw_cc *cc, uint64_t bytes, uint64_t in_flight_bytes, bool app_limited,
+                    uint64_t now_ps);                                  /* optional            */
+    void (*fini)(struct gw_cc *cc);                 /* optional: stops its timers              */
     void (*spare[8])(void);
 };
 
@@ -72,6 +97,15 @@ struct gw_cc {
     uint32_t mss_bytes;         /* payload of a full segment                                   */
     uint32_t initial_window;    /* segments                                                    */
     struct gw_rng rng;
+    /* For timers of its own (struct gw_timer in priv) and for facts of the path. */
+    const struct gw_host *host;
+    void    *net;
+    uint32_t comp;
+    uint64_t nic_rate_bps;      /* of the source host's link, 0: infinitely fast               */
+    uint64_t base_rtt_ps;       /* of a full segment and its ACK on the idle path              */
+    /* Window or rate has grown outside an ACK: the transport goes on sending. Set by it. */
+    void   (*wake)(struct gw_cc *cc, uint64_t now_ps);
+    void    *tx;                /* struct gw_tx                                                */
 };
 
 /* ---- packet transports -------------------------------------------------------------------- */
@@ -166,6 +200,8 @@ struct gw_transport_ops {
     uint64_t (*wire_bytes)(const void *conf, uint64_t payload, uint32_t mtu_bytes,
                            uint64_t *frames);
     size_t ext_bytes;                      /* of a packet extension, 0: none used              */
+    /* Where in the extension a struct gw_telemetry stands, for packets with GW_PKT_INT. */
+    size_t telemetry_offset;
 
     enum gw_status (*fluid_init)(struct gw_fluid *f, struct gw_error *err);
     void (*fluid_fini)(struct gw_fluid *f);

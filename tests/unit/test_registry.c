@@ -79,9 +79,9 @@ static void test_refused(void)
     struct gw_channel_ops no_transit = { .priv_bytes = 0 };
     struct { const char *why; struct gw_plugin p; const char *says; } rows[] = {
         { "magic", t_good, "magic 0x12345678, expected 0x67775031" },
-        { "major above", t_good, "built for interface 2.0, this is 1.0" },
-        { "major below", t_good, "built for interface 0.0, this is 1.0" },
-        { "minor above", t_good, "built for interface 1.1, this is 1.0" },
+        { "major above", t_good, "built for interface 3.0, this is 2.0" },
+        { "major below", t_good, "built for interface 1.0, this is 2.0" },
+        { "minor above", t_good, "built for interface 2.1, this is 2.0" },
         { "short descriptor", t_good, "its descriptor has 16 bytes" },
         { "kind", t_good, "plugin of kind 99, allowed 0 to 7" },
         { "no ops", t_good, "no operations" },
