@@ -4,8 +4,9 @@
  * Every bit of a frame is wrong with probability `ber`, independently; a frame with any wrong bit
  * fails its check sum: lost with probability 1 - (1 - ber)^bits, where bits counts the frame and
  * `overhead` bytes more (4: the FCS). The receiving interface throws it away, so it counts as
- * loss; with `deliver: yes` it arrives marked as corrupt instead. One draw per packet.
- * Left out: errors in bursts, forward error correction.
+ * loss; with `deliver: yes` it arrives with its wrong bits instead. One draw per packet, and one
+ * more for each bit that is delivered wrong (the first fifteen of a frame). Left out: errors in
+ * bursts, forward error correction.
  */
 #include <gradwire/gradwire.h>
 #include <gradwire/alg/chance.h>
@@ -45,6 +46,22 @@ static enum gw_status ber_init(struct gw_channel *c, struct gw_error *err)
     return ber_load(c->priv, c->conf, err);
 }
 
+/* Flips the wrong bits of a frame that has one: the distance to the next is geometric, and the first
+ * lies within the frame. */
+static void flip(struct gw_channel *c, const struct ber *s, struct gw_pkt *p)
+{
+    double good = log1p(-s->c.ber), any = frame_error(&s->c, p->len_bytes);
+    double bits = 8.0 * ((double)p->len_bytes + (double)s->c.overhead_bytes);
+    double at = floor(log1p(-any * gw_rng_unit(&c->rng)) / good);
+
+    if (at >= bits)                        /* by rounding                                      */
+        at = bits - 1;
+    for (uint32_t k = 0; k < GW_FLIPS && at < bits; k++) {
+        c->host->pkt_flip(c->net, p, (uint32_t)at);
+        at += 1 + floor(log1p(-gw_rng_unit(&c->rng)) / good);
+    }
+}
+
 static uint32_t ber_transit(struct gw_channel *c, struct gw_pkt *p, uint64_t sent_ps,
                             uint64_t *extra_ps)
 {
@@ -58,7 +75,10 @@ static uint32_t ber_transit(struct gw_channel *c, struct gw_pkt *p, uint64_t sen
     }
     if (!gw_chance_hit(&s->chance, &c->rng))
         return GW_FATE_PASS;
-    return s->c.deliver ? GW_FATE_CORRUPT : GW_FATE_LOSS;
+    if (!s->c.deliver)
+        return GW_FATE_LOSS;
+    flip(c, s, p);
+    return GW_FATE_CORRUPT;
 }
 
 static double ber_mean_loss(const struct gw_channel *c, uint32_t len_bytes)
@@ -100,7 +120,7 @@ static const struct gw_param ber_params[] = {
     { "overhead", GW_P_BYTES, offsetof(struct ber_conf, overhead_bytes), "4", "0", "1024",
       "Bytes at risk beyond the frame's length; 4: its check sum." },
     { "deliver", GW_P_BOOL, offsetof(struct ber_conf, deliver), "no", NULL, NULL,
-      "yes: a wrong frame arrives, marked as corrupt; no: the receiving interface drops it." },
+      "yes: a wrong frame arrives with its wrong bits; no: the receiving interface drops it." },
 };
 
 GW_PLUGIN(gw_channel_ber) = {

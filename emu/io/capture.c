@@ -11,9 +11,10 @@
  * packets with GW_PKT_REVERSE are swapped; encode() receives the same struct for both directions
  * and swaps the ports itself.
  *
- * The filter runs on the whole packet, however little of it is kept. A packet with GW_PKT_CORRUPT
- * gets a wrong L4 checksum. Frames too short for their headers are recorded with the headers'
- * length. A super-packet above 64 KiB has IPv4 total length 0, as Linux shows it.
+ * A corrupted packet has its flipped bits in the file, and the checksums of what was sent. The
+ * filter runs on the whole packet as it is, flipped bits and all, however little of it is kept.
+ * Frames too short for their headers are recorded with the headers' length. A super-packet above 64
+ * KiB has IPv4 total length 0, as Linux shows it.
  *
  * Left out: FCS, Ethernet padding bytes as such, 802.1Q tags, pcapng (libpcap 1.10 can't write it).
  * Sources: pcap-savefile(5), RFC 791, RFC 1071 (checksums), RFC 768, RFC 9293.
@@ -328,8 +329,6 @@ static uint32_t put_frame(struct gw_capture *c, const struct gw_pkt *p,
            len - IP_AT);
     if (proto == PROTO_TCP || proto == PROTO_UDP)
         put_l4_sum(l4, c->buf + IP_AT, proto, used, len - L4_AT);
-    if (p->flags & GW_PKT_CORRUPT)
-        l4[proto == PROTO_TCP ? 17 : 7] ^= 1;
     return len;
 }
 
@@ -351,9 +350,18 @@ static void capture_write(struct gw_capture *c, uint32_t len, uint64_t now_ps)
         c->write_errno = errno ? errno : EIO;
 }
 
+/* Flips the bits of the frame in the buffer; the second time they are as they were. */
+static void flip(struct gw_capture *c, const struct gw_flips *x, uint32_t len)
+{
+    for (uint32_t i = 0; i < x->count; i++)
+        if (x->bit[i] / 8 < len)
+            c->buf[x->bit[i] / 8] ^= (uint8_t)(1u << x->bit[i] % 8);
+}
+
 void gw_capture_packet(struct gw_capture *c, const struct gw_pkt *p,
                        const struct gw_transport_ops *ops, const void *ext,
-                       const struct gw_flow_addr *addr, uint64_t now_ps)
+                       const struct gw_flow_addr *addr, const struct gw_flips *flips,
+                       uint64_t now_ps)
 {
     struct gw_flow_addr made;
     uint32_t len;
@@ -365,7 +373,10 @@ void gw_capture_packet(struct gw_capture *c, const struct gw_pkt *p,
         addr = &made;
     }
     len = put_frame(c, p, ops, ext, addr);
-    if (c->filtered && !bpf_filter(c->prog.bf_insns, c->buf, len, len))
-        return;
-    capture_write(c, len, now_ps);
+    if (flips)
+        flip(c, flips, len);
+    if (!c->filtered || bpf_filter(c->prog.bf_insns, c->buf, len, len))
+        capture_write(c, len, now_ps);
+    if (flips)
+        flip(c, flips, len);
 }

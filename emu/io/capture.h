@@ -30,10 +30,12 @@ GW_API enum gw_status gw_capture_check_filter(const char *filter, const char *wh
 /* One packet at @now_ps, seen leaving or entering the device. @ops encodes the L4 header (NULL:
  * a UDP test frame), @ext its extension. @addr as the flow's sender sees it; packets with
  * GW_PKT_REVERSE get its addresses swapped. NULL: addresses are made from the node numbers, as MAC
- * addresses always are. Write failures are kept for gw_capture_close(). */
+ * addresses always are. @flips of a corrupted packet (NULL: none) are wrong in the file, too. Write
+ * failures are kept for gw_capture_close(). */
 GW_API void gw_capture_packet(struct gw_capture *c, const struct gw_pkt *p,
                               const struct gw_transport_ops *ops, const void *ext,
-                              const struct gw_flow_addr *addr, uint64_t now_ps);
+                              const struct gw_flow_addr *addr, const struct gw_flips *flips,
+                              uint64_t now_ps);
 /* Flushes and closes; tells the first write failure. */
 GW_API enum gw_status gw_capture_close(struct gw_capture *c, uint64_t *packets,
                                        struct gw_error *err);

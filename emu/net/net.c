@@ -308,6 +308,7 @@ enum gw_status net_set_channel(struct net *n, uint32_t id, const char *kind, str
         return gw_fail(err, GW_NOMEM, "out of memory for a channel");
     c->ops = ops;
     c->host = n->host;
+    c->net = n;
     c->priv = calloc(1, ops->priv_bytes + 1);
     c->conf = calloc(1, ops->conf_bytes + 1);
     gw_graph_dev_name(n->graph, id, dev, sizeof dev);

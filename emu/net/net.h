@@ -292,6 +292,8 @@ void net_log_receive(struct net *n, struct net_port *o, struct gw_pkt *p, uint64
 struct gw_pkt *net_pkt_alloc(void *net);
 void net_pkt_free(void *net, struct gw_pkt *p);
 void *net_ext_get(void *net, const struct gw_pkt *p);
+/* The flipped bits of a packet with GW_PKT_CORRUPT, else NULL. */
+const struct gw_flips *net_flips(const struct net *n, const struct gw_pkt *p);
 void net_host_functions(struct gw_host *h);        /* fills what emu/net answers               */
 struct net_transport *net_add_transport(struct net *n, struct gw_value *v, struct gw_error *err);
 void net_host_receive(struct net *n, struct gw_pkt *p, uint64_t now_ps);

@@ -100,7 +100,7 @@ void net_log_receive(struct net *n, struct net_port *o, struct gw_pkt *p, uint64
     }
     r->received_ps = now_ps;
     r->ce = p->ecn == GW_ECN_CE;
-    r->flips = p->flags & GW_PKT_CORRUPT ? 1 : 0;
+    r->flips = (uint8_t)(net_flips(n, p) ? net_flips(n, p)->count : 0);
 }
 
 /* ---- out to the wire ---------------------------------------------------------------------- */
@@ -161,7 +161,8 @@ static void through_channel(struct net *n, struct net_port *o, struct gw_pkt *p,
     }
     if (fate & GW_FATE_CORRUPT) {
         c->corrupt_pkts++;
-        p->flags |= GW_PKT_CORRUPT;
+        if (!(p->flags & GW_PKT_CORRUPT))
+            n->host->pkt_flip(n, p, gw_rng_below(&c->rng, 8 * p->len_bytes));
     }
     arrive = sent_ps + o->delay_ps + extra;
     fly(n, o, p, arrive, !c->ops->reorders);
@@ -278,7 +279,7 @@ static void pull(struct net *n, struct net_port *o, uint64_t now_ps)
             struct net_conn *c = p->flags & GW_PKT_FRAME ? NULL : n->conn[p->flow];
 
             gw_capture_packet(o->cap_tx, p, c ? c->tx.ops : NULL, net_ext_get(n, p),
-                              c ? &c->addr : NULL, now_ps);
+                              c ? &c->addr : NULL, net_flips(n, p), now_ps);
         }
         tx = serialise(o, p);
         o->busy_ps += tx;
@@ -499,7 +500,7 @@ static void arrive_flagged(struct net *n, struct net_port *o, struct gw_pkt *p, 
         struct net_conn *c = p->flags & GW_PKT_FRAME ? NULL : n->conn[p->flow];
 
         gw_capture_packet(o->cap_rx, p, c ? c->tx.ops : NULL, net_ext_get(n, p),
-                          c ? &c->addr : NULL, now_ps);
+                          c ? &c->addr : NULL, net_flips(n, p), now_ps);
     }
     if (o->log)
         net_log_receive(n, o, p, now_ps);

@@ -15,10 +15,14 @@
  * NAME of `distribution` is NAME.dist beside the study, one of the four that iproute2 installs
  * (alg/disttable.h), or NAME.dist where iproute2 keeps them.
  *
- * Left out: which bit `corrupt` flips (the frame is marked as corrupted; both draws are made); the
- * segmentation of a super-packet that is corrupted (it is corrupted as a whole); a negative rate,
- * which tc takes, is refused; an overhead that makes a length negative makes it 0 (the kernel's
- * length wraps).
+ * `corrupt` flips one bit of the frame, uniform over all its bytes, the Ethernet header's too: in
+ * captures it is wrong, and a receiver finds it by its check sums, unless it is in the Ethernet
+ * source address, which nobody looks at.
+ *
+ * Left out: that a flipped address leads a frame astray (it is thrown away where it was sent to);
+ * the segmentation of a super-packet that is corrupted (it is corrupted as a whole); a negative
+ * rate, which tc takes, is refused; an overhead that makes a length negative makes it 0 (the
+ * kernel's length wraps).
  * Facts: net/sched/sch_netem.c of Linux 6.1, tc/q_netem.c of iproute2 6.1. Hemminger, "Network
  * emulation with NetEm", LCA 2005; the loss models: Salsano, Ludovici, Ordine, Giannuzzi,
  * "Definition of a general and intuitive loss model for packet networks and its implementation in
@@ -966,33 +970,34 @@ static uint32_t netem_copies(struct gw_qdisc *q, struct netem *n, struct gw_pkt 
     return copies;
 }
 
-static bool netem_flips(struct gw_qdisc *q, struct netem *n, const struct gw_pkt *p)
+/* The bit that is flipped, GW_NONE: none is. */
+static uint32_t netem_flips(struct gw_qdisc *q, struct netem *n, const struct gw_pkt *p)
 {
+    uint32_t byte;
+
     if (!netem_chance(q, n->corrupt, &n->corrupt_rnd))
-        return false;
-    (void)gw_rng_below(&q->rng, p->len_bytes ? p->len_bytes : 1);      /* byte                 */
-    (void)gw_rng_below(&q->rng, 8);                                    /* bit                  */
-    return true;
+        return GW_NONE;
+    byte = gw_rng_below(&q->rng, p->len_bytes ? p->len_bytes : 1);
+    return 8 * byte + gw_rng_below(&q->rng, 8);
 }
 
 static enum gw_verdict netem_enqueue(struct gw_qdisc *q, struct gw_pkt *p, uint64_t now_ps)
 {
     struct netem *n = q->priv;
     int64_t now_ns = (int64_t)(now_ps / GW_PS_PER_NS);
-    uint32_t copies = netem_copies(q, n, p);
-    bool flips;
+    uint32_t copies = netem_copies(q, n, p), bit;
 
     q->drop_reason = GW_DROP_LOSS;
     if (!copies)
         return GW_Q_DROPPED;
-    flips = netem_flips(q, n, p);
+    bit = netem_flips(q, n, p);
     q->drop_reason = GW_DROP_QUEUE_FULL;
     if (netem_held(n) >= n->limit)
         return GW_Q_DROPPED;
     if (copies > 1)
         netem_duplicate(q, n, p, now_ps);
-    if (flips) {
-        p->flags |= GW_PKT_CORRUPT;
+    if (bit != GW_NONE) {
+        q->host->pkt_flip(q->net, p, bit);
         n->corrupted++;
     }
     q->drop_reason = GW_DROP_QUEUE_FULL;           /* if there is no memory to hold it         */

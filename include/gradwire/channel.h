@@ -16,7 +16,9 @@
 enum gw_fate {
     GW_FATE_PASS      = 0,
     GW_FATE_LOSS      = 1,    /* configured loss; counted as GW_DROP_LOSS                      */
-    GW_FATE_CORRUPT   = 2,    /* arrives with flipped bits, receivers throw it away            */
+    GW_FATE_CORRUPT   = 2,    /* arrives with flipped bits: those that transit() flipped through
+                                 gw_host.pkt_flip; on a good packet that has none the host flips
+                                 one at random                                                 */
     GW_FATE_DUPLICATE = 4,    /* arrives twice                                                 */
 };
 
@@ -27,7 +29,7 @@ struct gw_channel_ops {
     enum gw_status (*init)(struct gw_channel *c, struct gw_error *err);
     void (*fini)(struct gw_channel *c);
     /* @sent_ps: the last bit has left the port. *extra_ps (0 on entry): delay to add. Returns an
-     * or of enum gw_fate. May write p->ecn; must not free or keep p. */
+     * or of enum gw_fate. May write p->ecn and flip bits; must not free or keep p. */
     uint32_t (*transit)(struct gw_channel *c, struct gw_pkt *p, uint64_t sent_ps,
                         uint64_t *extra_ps);
     /* Long-run share of packets of @len_bytes that are lost, in 0..1, for explain and check. */
@@ -48,6 +50,7 @@ struct gw_channel {
     uint64_t given;
     struct gw_rng rng;        /* "link/NAME:END/channel"                                       */
     uint64_t seen_pkts, lost_pkts, corrupt_pkts, duplicated_pkts;   /* host writes             */
+    void    *net;             /* opaque: first argument of packet calls                        */
 };
 
 #endif

@@ -17,7 +17,8 @@ enum gw_pkt_flag {
     GW_PKT_REVERSE = 1,      /* travels from the flow's receiver to its sender (an ACK)        */
     GW_PKT_TRIMMED = 2,      /* payload cut off by a queue; orig_len_bytes has the old length  */
     GW_PKT_FRAME   = 4,      /* a numbered test frame of `traffic: frames`; no transport       */
-    GW_PKT_CORRUPT = 8,      /* a bit was flipped on the way; receivers discard it             */
+    GW_PKT_CORRUPT = 8,      /* bits were flipped on the way (gw_host.pkt_flip); receivers discard
+                                it if a check sum sees them                                    */
     GW_PKT_RETRANS = 16,     /* a retransmission, for the books                                */
     GW_PKT_COPY    = 32,     /* a duplicate that netem made: not duplicated again              */
     GW_PKT_INT     = 64,     /* its extension holds a gw_telemetry that every port appends to  */
@@ -34,6 +35,14 @@ struct gw_telemetry_hop {
 struct gw_telemetry {
     uint32_t count;
     struct gw_telemetry_hop hop[GW_TELEMETRY_HOPS];
+};
+
+/* The bits of a corrupted packet that are not as they were sent; in the network's slab. */
+#define GW_FLIPS 15u
+struct gw_flips {
+    uint32_t count;                /* at most GW_FLIPS: a frame is not damaged further          */
+    uint32_t bit[GW_FLIPS];        /* 8 * byte of the frame + n: 1 << n of that byte; beyond the
+                                      frame: its check sum                                      */
 };
 
 struct gw_pkt {

@@ -162,7 +162,11 @@ struct gw_host {
     /* A line of text that people see under the table: what its columns mean. Replaces another. */
     enum gw_status (*table_note)(struct gw_table *t, const char *text);
 
-    void (*spare[31])(void);
+    /* Flips bit @bit of the frame (as in gw_flips; flipped twice it is as it was) and sets or clears
+     * GW_PKT_CORRUPT. A copy has its original's flips. */
+    void (*pkt_flip)(void *net, struct gw_pkt *p, uint32_t bit);
+
+    void (*spare[30])(void);
 };
 
 #endif

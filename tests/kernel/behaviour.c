@@ -20,7 +20,7 @@
  * other, so that a frame due at the instant of a departure that an earlier one set off comes after
  * it, as there.
  *
- * Left out: where corrupt's bit fell (a packet of gradwire has no bytes).
+ * Left out: where corrupt's bit fell (tests/scenario/corrupt.sh looks at that in captures).
  *
  * Usage: behaviour DIRECTORY-OF-DATA [NAME ...], with the program under test in GRADWIRE. Names
  * restrict the runs. Exit code 0: all good, 1: a measure is off, 99: could not be done.
@@ -60,7 +60,8 @@ struct frame {
     uint32_t copies;                 /* how often it came                                         */
     int64_t  sent_ns, recv_ns;       /* of the first copy; NEVER: did not come                    */
     int64_t  copy_ns;                /* when the second copy came                                 */
-    bool     ce, corrupt, copy_corrupt;
+    bool     ce;
+    uint32_t flips, copy_flips;      /* bits that were flipped in each                            */
 };
 
 struct trace_row {
@@ -356,10 +357,10 @@ static void log_row(struct run *r, const char *line, uint64_t *sent)
     if (!f->copies++) {
         f->recv_ns = ns_of(recv_ps);
         f->ce = ce;
-        f->corrupt = flips;
+        f->flips = flips;
     } else {
         f->copy_ns = ns_of(recv_ps);
-        f->copy_corrupt = flips;
+        f->copy_flips = flips;
     }
 }
 
@@ -650,7 +651,7 @@ static double is_doubled(const struct run *r, uint64_t i)
 
 static double is_corrupt(const struct run *r, uint64_t i)
 {
-    return r->frame[i].corrupt || r->frame[i].copy_corrupt;
+    return r->frame[i].flips || r->frame[i].copy_flips;
 }
 
 static double delay_of(const struct run *r, uint64_t i)
@@ -708,7 +709,7 @@ static void check_dupcorrupt(struct run *r)
 {
     struct series lost = series_of(r, is_lost), twice = series_of(r, is_doubled);
     struct series bad = series_of(r, is_corrupt);
-    uint64_t more = 0, apart = 0;
+    uint64_t more = 0, apart = 0, bits = 0;
 
     same_share(r, "lost", &lost, want(r, "loss_rate"),
                json_object_get(r->want, "p_loss_given_previous_lost"));
@@ -719,9 +720,11 @@ static void check_dupcorrupt(struct run *r)
     for (uint64_t i = 0; i < r->frames; i++) {
         more += r->frame[i].copies > 2;
         apart += r->frame[i].copies == 2 && r->frame[i].copy_ns != r->frame[i].recv_ns;
+        bits += r->frame[i].flips > 1 || r->frame[i].copy_flips > 1;
     }
     about(r, "frames that came more than twice", (double)more, 0, 0);
     about(r, "pairs that came apart", (double)apart, 0, 0);
+    about(r, "frames with more than one flipped bit", (double)bits, 0, 0);
     free(lost.x);
     free(twice.x);
     free(bad.x);

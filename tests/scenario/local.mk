@@ -3,5 +3,5 @@ check_scripts += tests/scenario/examples
 check_scripts += tests/scenario/closed_forms.sh tests/scenario/same.sh tests/scenario/cases.sh
 EXTRA_DIST += tests/scenario/lib.sh tests/a6.awk
 check_scripts += tests/scenario/tc_cases.sh
-check_scripts += tests/scenario/aqm.sh
+check_scripts += tests/scenario/aqm.sh tests/scenario/corrupt.sh
 EXTRA_DIST += tests/scenario/aqm-lib.sh

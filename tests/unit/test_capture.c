@@ -188,7 +188,7 @@ static void stamps(void)
     dir_open();
     c = open_or_die(NULL, 0, 1000);
     for (size_t i = 0; i < GW_ARRAY_LEN(row); i++)
-        gw_capture_packet(c, &p, &test_ops, NULL, &test_addr, row[i].at_ps);
+        gw_capture_packet(c, &p, &test_ops, NULL, &test_addr, NULL, row[i].at_ps);
     CU_ASSERT(close_or_die(c) == GW_ARRAY_LEN(row));
     reader_open(&r);
     for (size_t i = 0; i < GW_ARRAY_LEN(row); i++) {
@@ -212,7 +212,7 @@ static void tcp_headers(void)
 
     dir_open();
     c = open_or_die(NULL, 0, 0);
-    gw_capture_packet(c, &p, &test_ops, NULL, &test_addr, 0);
+    gw_capture_packet(c, &p, &test_ops, NULL, &test_addr, NULL, 0);
     p.src = 0x202;
     p.dst = 0;
     p.len_bytes = 54;
@@ -220,7 +220,7 @@ static void tcp_headers(void)
     p.flags = GW_PKT_REVERSE;
     p.ecn = GW_ECN_CE;
     p.dscp = 0;
-    gw_capture_packet(c, &p, &test_ops, NULL, &test_addr, 0);
+    gw_capture_packet(c, &p, &test_ops, NULL, &test_addr, NULL, 0);
     close_or_die(c);
     reader_open(&r);
 
@@ -260,9 +260,9 @@ static void all_lengths(void)
         struct gw_pkt p = tcp_pkt(len, len * 7919u, len % 3 && len > 100 ? 40 : 0);
 
         p.flags = len % 2 ? GW_PKT_REVERSE : 0;
-        gw_capture_packet(c, &p, &test_ops, NULL, &test_addr, len);
+        gw_capture_packet(c, &p, &test_ops, NULL, &test_addr, NULL, len);
         p.flags = GW_PKT_FRAME;
-        gw_capture_packet(c, &p, NULL, NULL, NULL, len);
+        gw_capture_packet(c, &p, NULL, NULL, NULL, NULL, len);
     }
     close_or_die(c);
     reader_open(&r);
@@ -297,7 +297,7 @@ static void test_frames(void)
         struct gw_pkt p = { .len_bytes = row[i].len, .src = 1, .dst = 2, .flow = 3,
                             .flags = GW_PKT_FRAME, .ext = GW_NONE, .tp = { row[i].seq } };
 
-        gw_capture_packet(c, &p, NULL, NULL, NULL, 0);
+        gw_capture_packet(c, &p, NULL, NULL, NULL, NULL, 0);
     }
     close_or_die(c);
     reader_open(&r);
@@ -333,7 +333,7 @@ static void snap_length(void)
 
         dir_open();
         c = open_or_die(NULL, row[i].snap, 0);
-        gw_capture_packet(c, &p, &test_ops, NULL, &test_addr, 0);
+        gw_capture_packet(c, &p, &test_ops, NULL, &test_addr, NULL, 0);
         close_or_die(c);
         reader_open(&r);
         CU_ASSERT_FATAL(reader_next(&r));
@@ -347,21 +347,64 @@ static void snap_length(void)
     }
 }
 
-static void corrupt_packets_have_bad_sums(void)
+/* The bits that were flipped, and no others, differ from the frame that was sent; every check sum
+ * over one of them is wrong; the next frame is whole again. */
+static void corrupt_packets_have_flipped_bits(void)
 {
+    static const struct { struct gw_flips x; bool ip, l4; } row[] = {
+        { { 1, { 8 * 16 } }, false, true },          /* IP: total length                       */
+        { { 1, { 8 * 26 + 7 } }, false, false },     /* IP: source, in the pseudo header, too  */
+        { { 1, { 8 * 40 + 3 } }, true, false },      /* TCP: sequence number                   */
+        { { 1, { 8 * 99 + 7 } }, true, false },      /* the last bit of the payload            */
+        { { 3, { 8 * 9 + 1, 8 * 60, 8 * 61 } }, true, false },
+        { { 1, { 8 * 9 + 1 } }, true, true },        /* Ethernet: source                       */
+        { { 2, { 8 * 100, 8 * 103 + 4 } }, true, true },     /* the check sum behind the frame */
+    };
+
+    for (size_t i = 0; i < GW_ARRAY_LEN(row); i++) {
+        struct gw_pkt p = tcp_pkt(100, 1, 0);
+        uint8_t sent[100], seen[100];
+        struct gw_capture *c;
+        struct reader r;
+
+        dir_open();
+        c = open_or_die(NULL, 0, 0);
+        gw_capture_packet(c, &p, &test_ops, NULL, &test_addr, NULL, 0);
+        p.flags = GW_PKT_CORRUPT;
+        gw_capture_packet(c, &p, &test_ops, NULL, &test_addr, &row[i].x, 0);
+        p.flags = 0;
+        gw_capture_packet(c, &p, &test_ops, NULL, &test_addr, NULL, 0);
+        close_or_die(c);
+        reader_open(&r);
+        CU_ASSERT_FATAL(reader_next(&r) && r.h->caplen == 100);
+        memcpy(sent, r.b, 100);
+        CU_ASSERT_FATAL(reader_next(&r) && r.h->caplen == 100);
+        memcpy(seen, r.b, 100);
+        CHECK_ROW(sum_is_good(NULL, 0, seen + 14, 20) == row[i].ip &&
+                  l4_sum_is_good(seen, 100) == row[i].l4, "row %zu: check sums", i);
+        for (uint32_t k = 0; k < row[i].x.count; k++)
+            if (row[i].x.bit[k] < 800)
+                seen[row[i].x.bit[k] / 8] ^= (uint8_t)(1 << row[i].x.bit[k] % 8);
+        CHECK_ROW(!memcmp(sent, seen, 100), "row %zu: other bits are flipped", i);
+        CU_ASSERT_FATAL(reader_next(&r));
+        CHECK_ROW(!memcmp(sent, r.b, 100), "row %zu: the next frame is damaged", i);
+        pcap_close(r.p);
+        dir_close();
+    }
+}
+
+/* A filter sees the packet as it is on the wire: an address that was flipped is another one. */
+static void filters_see_flipped_bits(void)
+{
+    static const struct gw_flips address = { 1, { 8 * 29 } };    /* 10.0.0.1 becomes 10.0.0.0  */
     struct gw_pkt p = tcp_pkt(100, 1, 0);
     struct gw_capture *c;
-    struct reader r;
 
     dir_open();
-    c = open_or_die(NULL, 0, 0);
-    p.flags = GW_PKT_CORRUPT;
-    gw_capture_packet(c, &p, &test_ops, NULL, &test_addr, 0);
-    close_or_die(c);
-    reader_open(&r);
-    CU_ASSERT_FATAL(reader_next(&r));
-    CU_ASSERT(sum_is_good(NULL, 0, r.b + 14, 20) && !l4_sum_is_good(r.b, 100));
-    pcap_close(r.p);
+    c = open_or_die("src host 10.0.0.1", 0, 0);
+    for (int i = 0; i < 5; i++)
+        gw_capture_packet(c, &p, &test_ops, NULL, &test_addr, i % 2 ? &address : NULL, 0);
+    CU_ASSERT_EQUAL(close_or_die(c), 3);
     dir_close();
 }
 
@@ -389,15 +432,15 @@ static void filters_select(void)
 
         dir_open();
         c = open_or_die(row[i].filter, 60, 0);
-        gw_capture_packet(c, &p, &test_ops, NULL, &test_addr, 1000);
+        gw_capture_packet(c, &p, &test_ops, NULL, &test_addr, NULL, 1000);
         p = tcp_pkt(54, 5, 0);
         p.flags = GW_PKT_REVERSE;
         p.src = 0x202;
         p.dst = 0;
         p.ecn = GW_ECN_CE;
-        gw_capture_packet(c, &p, &test_ops, NULL, &test_addr, 2000);
+        gw_capture_packet(c, &p, &test_ops, NULL, &test_addr, NULL, 2000);
         p = (struct gw_pkt){ .len_bytes = 200, .src = 0, .dst = 1, .flags = GW_PKT_FRAME };
-        gw_capture_packet(c, &p, NULL, NULL, NULL, 3000);
+        gw_capture_packet(c, &p, NULL, NULL, NULL, NULL, 3000);
         close_or_die(c);
         reader_open(&r);
         while (reader_next(&r))
@@ -514,7 +557,7 @@ static void disk_full(void)
         tight = (struct rlimit){ 100000, was.rlim_max };
         CU_ASSERT_FATAL(setrlimit(RLIMIT_FSIZE, &tight) == 0);
         for (uint32_t n = 0; n < packets[i]; n++)
-            gw_capture_packet(c, &p, &test_ops, NULL, &test_addr, 0);
+            gw_capture_packet(c, &p, &test_ops, NULL, &test_addr, NULL, 0);
         CU_ASSERT(gw_capture_close(c, NULL, &err) == GW_IO);
         CHECK_ROW(strstr(err.text, path) && strstr(err.text, "not complete"), "%u packets: \"%s\"",
                   packets[i], err.text);
@@ -538,7 +581,7 @@ static void speed(void)
     took_s = gw_clock_cpu_s();
     for (uint32_t i = 0; i < N; i++) {
         p.tp[0] += 1448;
-        gw_capture_packet(c, &p, &test_ops, NULL, &test_addr, i * UINT64_C(123456));
+        gw_capture_packet(c, &p, &test_ops, NULL, &test_addr, NULL, i * UINT64_C(123456));
     }
     took_s = gw_clock_cpu_s() - took_s;
     close_or_die(c);
@@ -565,14 +608,14 @@ static void tshark_agrees(void)
     for (uint32_t i = 0; i < 20; i++) {
         struct gw_pkt p = tcp_pkt(1514 - i, 1 + i * 1000, i % 2 ? 12 : 0);
 
-        gw_capture_packet(c, &p, &test_ops, NULL, &test_addr, i * GW_PS_PER_US);
+        gw_capture_packet(c, &p, &test_ops, NULL, &test_addr, NULL, i * GW_PS_PER_US);
         p.flags = GW_PKT_FRAME;
-        gw_capture_packet(c, &p, NULL, NULL, NULL, i * GW_PS_PER_US);
+        gw_capture_packet(c, &p, NULL, NULL, NULL, NULL, i * GW_PS_PER_US);
     }
     struct gw_pkt p = tcp_pkt(54, 77, 0);
 
     p.flags = GW_PKT_REVERSE;
-    gw_capture_packet(c, &p, &test_ops, NULL, &test_addr, 21 * GW_PS_PER_US);
+    gw_capture_packet(c, &p, &test_ops, NULL, &test_addr, NULL, 21 * GW_PS_PER_US);
     close_or_die(c);
     for (size_t i = 0; i < GW_ARRAY_LEN(filters); i++) {
         char command[512], line[512];
@@ -601,7 +644,8 @@ static const struct gw_case cases[] = {
     { "every length has right checksums",    all_lengths },
     { "test frames carry their number",      test_frames },
     { "snap length",                         snap_length },
-    { "corrupt packets have bad checksums",  corrupt_packets_have_bad_sums },
+    { "corrupt packets have flipped bits",   corrupt_packets_have_flipped_bits },
+    { "filters see flipped bits",            filters_see_flipped_bits },
     { "filters select",                      filters_select },
     { "filters are refused",                 filters_are_refused },
     { "files that cannot be opened",         opening_fails },

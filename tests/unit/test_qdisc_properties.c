@@ -327,6 +327,14 @@ static struct gw_pkt *dev_copy(void *net, const struct gw_pkt *p)
     return c;
 }
 
+static void dev_flip(void *net, struct gw_pkt *p, uint32_t bit)
+{
+    struct dev *d = net;
+
+    HOLD(d, bit < 8 * p->len_bytes, "bit %u of a frame of %u bytes was flipped", bit, p->len_bytes);
+    p->flags |= GW_PKT_CORRUPT;
+}
+
 static void lose(struct dev *d, struct gw_pkt *p)
 {
     d->lost++;
@@ -803,6 +811,7 @@ static void run_program(const struct subject *s, uint64_t seed)
     h->pkt_alloc = dev_alloc;
     h->pkt_free = dev_free;
     h->pkt_copy = dev_copy;
+    h->pkt_flip = dev_flip;
     h->timer_set = timer_set;
     h->timer_stop = timer_stop;
     make_trace(d);

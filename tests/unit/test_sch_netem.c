@@ -2,10 +2,12 @@
  * test_sch_netem - netem on a tree: words, what a change keeps, times to the nanosecond, statistics
  *
  * Frames go through a real tree whose port has no rate of its own: it asks again at once after each
- * frame and at the time that next_ps names. Expected shares are closed forms, or were computed by a
- * program of its own from the characteristic function of netem's correlated numbers. A random row
- * fails beyond z = 3.3 (level 0.001); seeds are fixed.
+ * frame and at the time that next_ps names. Each random row is two million frames, fails beyond the
+ * 0.001 level, and has a fixed seed. Expected shares are closed forms, or were computed by a program
+ * of its own from the characteristic function of netem's correlated numbers; bursts are held to
+ * chains, or to a recurrence of their own with other dice.
  */
+#include "tests/unit/stat.h"
 #include "tests/unit/suite.h"
 
 #include "emu/core/registry.h"
@@ -15,13 +17,12 @@
 #include <gradwire/alg/delayline.h>
 #include <gradwire/alg/disttable.h>
 
-#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #define US GW_PS_PER_US
 #define MS GW_PS_PER_MS
-#define Z_MAX 3.3
+#define Z_MAX STAT_Z
 
 extern const struct gw_plugin gw_qdisc_netem;
 
@@ -70,6 +71,14 @@ static struct gw_pkt *dev_copy(void *net, const struct gw_pkt *p)
     *c = *p;
     c->next = NULL;
     return c;
+}
+
+/* The test needs the last flip only. */
+static void dev_flip(void *net, struct gw_pkt *p, uint32_t bit)
+{
+    (void)net;
+    p->flags |= GW_PKT_CORRUPT;
+    p->tp[3] = bit;
 }
 
 static void dev_drop(void *ctx, struct gw_pkt *p, enum gw_drop_reason why)
@@ -129,6 +138,7 @@ static struct dev *dev_open(uint64_t seed, const char *netem)
     gw_registry_host(d->r)->pkt_alloc = dev_alloc;
     gw_registry_host(d->r)->pkt_free = dev_free;
     gw_registry_host(d->r)->pkt_copy = dev_copy;
+    gw_registry_host(d->r)->pkt_flip = dev_flip;
     d->wake_ps = GW_NEVER;
     if (netem) {
         snprintf(line, sizeof line, "qdisc add dev v root handle 1: netem %s", netem);
@@ -163,7 +173,8 @@ static void dev_pull(struct dev *d)
         dev_free(d, p);
     }
     d->wake_ps = gw_tree_next_ps(d->t, d->now_ps);
-    CU_ASSERT(d->wake_ps > d->now_ps);
+    if (d->wake_ps <= d->now_ps)                   /* so often that CUnit should not count     */
+        CU_FAIL("a wake-up that is not in the future");
 }
 
 /* Lets time pass to @until_ps (GW_NEVER: until nothing is held). */
@@ -694,54 +705,31 @@ static void test_reset(void)
 
 /* ---- shares ------------------------------------------------------------------------------- */
 
+enum { DRAWS = 2000000, LEN = 144 };
+
 struct counts {
-    uint64_t sent, came, flipped, copies, at_once, marked;
-    uint64_t losses, bursts, burst_square, run;
-    double   batch, batch_sum, batch_square;   /* of one event in batches of BATCH              */
-    uint32_t batches, in_batch;
+    uint64_t came, flipped, copies, at_once, marked;
+    uint64_t bit[8 * LEN];
+    uint64_t pair[16][16];             /* of sixteenths of the frame: a flip's and the one before  */
+    uint32_t sixteenth;
 };
-
-enum { BATCH = 5000, DRAWS = 2000000 };
-
-/* One more trial of an event whose long-run share is asked for. */
-static void count_event(struct counts *c, bool event)
-{
-    c->batch += event;
-    if (event) {
-        c->losses++;
-        c->run++;
-    } else if (c->run) {
-        c->bursts++;
-        c->burst_square += c->run * c->run;
-        c->run = 0;
-    }
-    if (++c->in_batch == BATCH) {
-        c->batch_sum += c->batch / BATCH;
-        c->batch_square += c->batch / BATCH * c->batch / BATCH;
-        c->batches++;
-        c->batch = c->in_batch = 0;
-    }
-}
-
-/* z of the share against @p; its error by batches, at least that of independent draws / 4. */
-static double share_z(const struct counts *c, double p)
-{
-    double mean = c->batch_sum / c->batches;
-    double var = (c->batch_square / c->batches - mean * mean) / (c->batches - 1);
-    double least = p * (1 - p) / c->batches / BATCH / 4;
-
-    return var <= least ? (mean - p) / sqrt(least > 0 ? least : 1e-30) : (mean - p) / sqrt(var);
-}
 
 static void note_counts(struct dev *d, const struct gw_pkt *p)
 {
     struct counts *c = d->ctx;
 
     c->came++;
-    c->flipped += !!(p->flags & GW_PKT_CORRUPT);
     c->copies += !!(p->flags & GW_PKT_COPY);
     c->at_once += p->tp[1] == d->now_ps;
     c->marked += p->ecn == GW_ECN_CE;
+    if (p->flags & GW_PKT_CORRUPT) {
+        uint32_t part = (uint32_t)p->tp[3] * 16 / (8 * LEN);
+
+        c->flipped++;
+        c->bit[p->tp[3] % (8 * LEN)]++;
+        c->pair[c->sixteenth][part % 16]++;
+        c->sixteenth = part % 16;
+    }
 }
 
 static struct dev *counts_open(struct counts *c, uint64_t seed, const char *netem)
@@ -754,94 +742,163 @@ static struct dev *counts_open(struct counts *c, uint64_t seed, const char *nete
     return d;
 }
 
-/* Loss: share, and the mean length of bursts (0: not asked). */
+/* Says what is wrong with the share @m of an event, if it should be @p. */
+static void check_share(const char *netem, const char *what, const struct stat_mean *m, double p)
+{
+    double rest = p - floor(p), z = stat_z(m, p, rest * (1 - rest) / 4);
+
+    CHECK_ROW(fabs(z) < Z_MAX, "%s: %.6f %s, want %.6f, z %.2f", netem, m->sum / (double)m->n, what,
+              p, z);
+}
+
+/* Sends DRAWS frames; the fates go to @runs, their share is held to @share. */
+static void lose_frames(uint64_t seed, const char *netem, double share, struct stat_runs *runs)
+{
+    static struct counts c;
+    struct dev *d = counts_open(&c, seed, netem);
+    struct stat_mean m = { 0 };
+
+    memset(runs, 0, sizeof *runs);
+    for (uint32_t k = 0; k < DRAWS; k++) {
+        bool lost = !dev_send(d, k, 100, 0);
+
+        stat_add(&m, lost);
+        stat_run(runs, lost);
+    }
+    check_share(netem, "lost", &m, share);
+    CU_ASSERT_EQUAL(d->drops[GW_DROP_LOSS], runs->events);
+    CU_ASSERT_EQUAL(d->t->root->dropped_pkts, runs->events);
+    CU_ASSERT_EQUAL(c.came, DRAWS - runs->events);
+    dev_close(d);
+}
+
+/* p r h k: leaves good with p, bad with r; loses in good with k, in bad with h. */
+static struct stat_chain gemodel(double p, double r, double h, double k)
+{
+    return (struct stat_chain){ 2, { { 1 - p, p }, { r, 1 - r } }, { { k, k }, { h, h } } };
+}
+
+/* States 1 to 4; what goes into 3 or 4, or stays in 3, is lost. */
+static struct stat_chain four_states(double p13, double p31, double p32, double p23, double p14)
+{
+    return (struct stat_chain){ 4, { { 1 - p13 - p14, 0, p13, p14 }, { 0, 1 - p23, p23, 0 },
+                                     { p31, p32, 1 - p31 - p32, 0 }, { 1, 0, 0, 0 } },
+                                { { 0, 0, 1, 1 }, { 0, 0, 1, 0 }, { 0, 0, 1, 0 }, { 0 } } };
+}
+
+/* Models whose bursts are those of a chain: share and mean burst by closed form (0: not asked), the
+ * whole distribution of bursts by the chain. */
 static void test_loss(void)
 {
-    static const struct { const char *netem; double share, burst; } rows[] = {
-        { "loss 0.3%", 0.003, 1 / 0.997 }, { "loss 7%", 0.07, 1 / 0.93 },
-        { "loss 33%", 0.33, 1 / 0.67 }, { "loss 99%", 0.99, 100 },
-        { "loss 100%", 1, 0 }, { "loss 0%", 0, 0 },
-        /* correlated: by the characteristic function, see the head of this file */
-        { "loss 20% 30%", 0.0829540, 0 }, { "loss 30% 60%", 0.0890572, 0 },
-        { "loss 70% 40%", 0.8291826, 0 }, { "loss 12% 15%", 0.0547070, 0 },
-        { "loss 45% 80%", 0.3077655, 0 }, { "loss 5% 90%", 0, 0 },
+    const struct { const char *netem; double share, burst; struct stat_chain c; } rows[] = {
+        { "loss 0.3%", 0.003, 1 / 0.997, gemodel(0, 1, 0, 0.003) },
+        { "loss 7%", 0.07, 1 / 0.93, gemodel(0, 1, 0, 0.07) },
+        { "loss 33%", 0.33, 1 / 0.67, gemodel(0, 1, 0, 0.33) },
+        { "loss 99%", 0.99, 100, gemodel(0, 1, 0, 0.99) },
         /* pi = p/(p+r); share = (1-pi)(1-k) + pi(1-h); burst = share / P(lost, next not lost) */
-        { "loss gemodel 3% 30% 90% 0.5%", 0.0863636363636, 2.49962176776 },
-        { "loss gemodel 0.5% 15%", 0.0322580645161, 6.66666666667 },
-        { "loss gemodel 10% 60% 50% 2%", 0.0885714285714, 1.22568401075 },
-        { "loss gemodel 2%", 0.02, 1.02040816327 },
+        { "loss gemodel 3% 30% 90% 0.5%", 0.0863636363636, 2.49962176776,
+          gemodel(0.03, 0.3, 0.9, 0.005) },
+        { "loss gemodel 0.5% 15%", 0.0322580645161, 6.66666666667, gemodel(0.005, 0.15, 1, 0) },
+        { "loss gemodel 10% 60% 50% 2%", 0.0885714285714, 1.22568401075,
+          gemodel(0.1, 0.6, 0.5, 0.02) },
+        { "loss gemodel 2%", 0.02, 1.02040816327, gemodel(0.02, 0.98, 1, 0) },
+        { "loss gemodel 1.3% 22%", 0.013 / 0.233, 1 / 0.22, gemodel(0.013, 0.22, 1, 0) },
         /* shares of the states from what flows between them; lost are 3 and 4 */
-        { "loss state 4% 55%", 0.0677966101695, 1.81818181818 },
-        { "loss state 2% 40% 20% 35% 0.7%", 0.0525069088038, 1.54054054054 },
-        { "loss state 1%", 0.01, 1.0101010101 },
+        { "loss state 4% 55%", 0.0677966101695, 1.81818181818, four_states(0.04, 0.55, 0, 1, 0) },
+        { "loss state 2% 40% 20% 35% 0.7%", 0.0525069088038, 1.54054054054,
+          four_states(0.02, 0.4, 0.2, 0.35, 0.007) },
+        { "loss state 1%", 0.01, 1.0101010101, four_states(0.01, 0.99, 0, 1, 0) },
+        { "loss state 0.6% 7% 25% 60% 3%", 0, 0, four_states(0.006, 0.07, 0.25, 0.6, 0.03) },
     };
-    static struct counts c;
 
     for (size_t i = 0; i < GW_ARRAY_LEN(rows); i++) {
-        struct dev *d = counts_open(&c, 1 + i, rows[i].netem);
-        double z, burst, error;
+        double shares[STAT_RUNS], burst, got, z, chi;
+        double share = stat_chain_runs(&rows[i].c, shares, &burst);
+        struct stat_runs runs;
+        uint32_t degrees;
 
-        for (uint32_t k = 0; k < DRAWS; k++)
-            count_event(&c, !dev_send(d, k, 100, 0));
-        z = share_z(&c, rows[i].share);
-        CHECK_ROW(fabs(z) < Z_MAX, "%s: %.6f lost, want %.6f, z %.2f", rows[i].netem,
-                  c.losses / (double)DRAWS, rows[i].share, z);
-        CU_ASSERT_EQUAL(d->drops[GW_DROP_LOSS], c.losses);
-        CU_ASSERT_EQUAL(d->t->root->dropped_pkts, c.losses);
-        if (rows[i].burst > 0) {
-            burst = (double)(c.losses - c.run) / c.bursts;
-            error = sqrt(((double)c.burst_square / c.bursts - burst * burst) / c.bursts);
-            CHECK_ROW(fabs(burst - rows[i].burst) < Z_MAX * error, "%s: bursts of %.4f want %.4f "
-                      "+- %.4f", rows[i].netem, burst, rows[i].burst, error);
-        }
-        dev_close(d);
+        CHECK_ROW(rows[i].share <= 0 || (fabs(share / rows[i].share - 1) < 1e-9 &&
+                                         fabs(burst / rows[i].burst - 1) < 1e-9),
+                  "%s: the chain loses %.12f in bursts of %.12f", rows[i].netem, share, burst);
+        lose_frames(1 + i, rows[i].netem, share, &runs);
+        z = stat_run_z(&runs, burst, &got);
+        CHECK_ROW(fabs(z) < Z_MAX, "%s: bursts of %.4f want %.4f, z %.2f", rows[i].netem, got,
+                  burst, z);
+        chi = stat_runs_chi(&runs, shares, &degrees);
+        CHECK_ROW(degrees && chi < stat_chi_bound(degrees), "%s: bursts: chi square %.1f of %u",
+                  rows[i].netem, chi, degrees);
     }
 }
 
-/* The whole distribution of burst lengths of a Gilbert model: geometric with r. */
-static void test_burst_lengths(void)
+static void test_loss_ends(void)
 {
-    enum { LENGTHS = 25 };
-    const double r = 0.22;
-    static struct counts c;
-    struct dev *d = counts_open(&c, 5, "loss gemodel 1.3% 22%");
-    uint64_t seen[LENGTHS + 1] = { 0 }, bursts = 0, run = 0;
-    double chi = 0, left = 1;
+    struct stat_runs runs;
 
+    lose_frames(1, "loss 100%", 1, &runs);
+    lose_frames(1, "loss 0%", 0, &runs);
+    lose_frames(1, "loss 5% 90%", 0, &runs);
+}
+
+/* The kernel's recurrence in real numbers and with other dice: what it loses at p with rho. */
+static void recurrence(uint64_t seed, double p, double rho, struct stat_runs *runs)
+{
+    uint64_t state = seed;
+    double x = 0.5;
+
+    memset(runs, 0, sizeof *runs);
     for (uint32_t k = 0; k < DRAWS; k++) {
-        if (!dev_send(d, k, 100, 0)) {
-            run++;
-        } else if (run) {
-            seen[run < LENGTHS ? run : LENGTHS]++;
-            bursts++;
-            run = 0;
-        }
+        state += UINT64_C(0x9e3779b97f4a7c15);
+        x = rho * x + (1 - rho) * (double)(gw_mix64(state) >> 11) * 0x1p-53;
+        stat_run(runs, x <= p);
     }
-    for (uint32_t n = 1; n <= LENGTHS; n++) {
-        double p = n < LENGTHS ? left * r : left, want = p * (double)bursts;
+}
 
-        chi += (seen[n] - want) * (seen[n] - want) / want;
-        left -= p;
+/* Correlated loss: the share, and bursts as those of the recurrence. */
+static void test_correlated_loss(void)
+{
+    static const struct { const char *netem; double p, rho, share; } rows[] = {
+        { "loss 20% 30%", 0.2, 0.3, 0.0829540 }, { "loss 30% 60%", 0.3, 0.6, 0.0890572 },
+        { "loss 70% 40%", 0.7, 0.4, 0.8291826 }, { "loss 12% 15%", 0.12, 0.15, 0.0547070 },
+        { "loss 45% 80%", 0.45, 0.8, 0.3077655 },
+    };
+
+    for (size_t i = 0; i < GW_ARRAY_LEN(rows); i++) {
+        struct stat_runs runs, want;
+        uint32_t degrees;
+        double chi;
+
+        lose_frames(110 + i, rows[i].netem, rows[i].share, &runs);
+        recurrence(1 + i, rows[i].p, rows[i].rho, &want);
+        chi = stat_runs_same(&runs, &want, &degrees);
+        CHECK_ROW(degrees > 2 && chi < stat_chi_bound(degrees), "%s: bursts: chi square %.1f of %u",
+                  rows[i].netem, chi, degrees);
     }
-    CHECK_ROW(chi < 51.18, "chi square %.1f of %d lengths", chi, LENGTHS);  /* 24, 0.001       */
-    dev_close(d);
 }
 
 static void test_ecn(void)
 {
+    static const struct { const char *netem; double p; } rows[] = {
+        { "loss 12% ecn", 0.12 }, { "loss gemodel 1% 9% ecn", 0.1 },
+        { "loss 45% 80% ecn", 0.3077655 },
+    };
     static struct counts c;
-    struct dev *d = counts_open(&c, 3, "loss 12% ecn");
 
-    for (uint32_t k = 0; k < DRAWS / 4; k++)
-        count_event(&c, (dev_send(d, k, 100, k & 1 ? GW_ECN_ECT0 : GW_ECN_NOT_ECT), false));
-    CHECK_ROW(fabs(c.marked - 0.06 * DRAWS / 4) < Z_MAX * sqrt(DRAWS / 8 * 0.12 * 0.88),
-              "%llu marked", (unsigned long long)c.marked);
-    CHECK_ROW(fabs(d->drops[GW_DROP_LOSS] - 0.06 * DRAWS / 4) <
-              Z_MAX * sqrt(DRAWS / 8 * 0.12 * 0.88), "%llu lost",
-              (unsigned long long)d->drops[GW_DROP_LOSS]);
-    CU_ASSERT_EQUAL(d->t->root->dropped_pkts, c.marked + d->drops[GW_DROP_LOSS]);
-    CU_ASSERT_EQUAL(c.came, DRAWS / 4 - d->drops[GW_DROP_LOSS]);
-    dev_close(d);
+    for (size_t i = 0; i < GW_ARRAY_LEN(rows); i++) {
+        struct dev *d = counts_open(&c, 3 + i, rows[i].netem);
+        struct stat_mean lost = { 0 }, marked = { 0 };
+
+        for (uint32_t k = 0; k < DRAWS; k++) {
+            uint64_t before = c.marked;
+
+            stat_add(&lost, !dev_send(d, k, 100, k & 1 ? GW_ECN_ECT0 : GW_ECN_NOT_ECT));
+            stat_add(&marked, (double)(c.marked - before));
+        }
+        check_share(rows[i].netem, "lost", &lost, rows[i].p / 2);
+        check_share(rows[i].netem, "marked", &marked, rows[i].p / 2);
+        CU_ASSERT_EQUAL(d->t->root->dropped_pkts, c.marked + d->drops[GW_DROP_LOSS]);
+        CU_ASSERT_EQUAL(c.came, DRAWS - d->drops[GW_DROP_LOSS]);
+        dev_close(d);
+    }
 }
 
 /* Copies and flips: frames that come per frame sent, copies per frame sent, flipped per frame. */
@@ -857,22 +914,51 @@ static void test_copies(void)
         { "corrupt 3%", 1, 0, 0.03 }, { "corrupt 100%", 1, 0, 1 },
         { "corrupt 20% 30%", 1, 0, 0.0829540 }, { "corrupt 5% 90%", 1, 0, 0 },
         { "duplicate 10% corrupt 20%", 1.1, 0.1, 0.22 },
+        { "duplicate 4% loss 6% corrupt 17%", 0.977744, 0.035344, 0.16621648 },
     };
     static struct counts c;
 
     for (size_t i = 0; i < GW_ARRAY_LEN(rows); i++) {
         struct dev *d = counts_open(&c, 20 + i, rows[i].netem);
-        double n = DRAWS, slack = Z_MAX * 2 * sqrt(0.25 / n);
+        struct stat_mean came = { 0 }, copies = { 0 }, flipped = { 0 };
+
+        for (uint32_t k = 0; k < DRAWS; k++) {
+            uint64_t x = c.came, y = c.copies, z = c.flipped;
+
+            dev_send(d, k, LEN, 0);
+            stat_add(&came, (double)(c.came - x));
+            stat_add(&copies, (double)(c.copies - y));
+            stat_add(&flipped, (double)(c.flipped - z));
+        }
+        check_share(rows[i].netem, "came", &came, rows[i].came);
+        check_share(rows[i].netem, "copies", &copies, rows[i].copies);
+        check_share(rows[i].netem, "flipped", &flipped, rows[i].flipped);
+        CU_ASSERT_EQUAL(d->live, 0);
+        dev_close(d);
+    }
+}
+
+/* A flip falls on any bit of the frame alike, wherever the one before it fell. */
+static void test_flip_places(void)
+{
+    static const char *const rows[] = { "corrupt 61%", "corrupt 100%", "corrupt 35% 45%" };
+    static struct counts c;
+
+    for (size_t i = 0; i < GW_ARRAY_LEN(rows); i++) {
+        struct dev *d = counts_open(&c, 130 + i, rows[i]);
+        uint64_t byte[LEN] = { 0 };
 
         for (uint32_t k = 0; k < DRAWS; k++)
-            dev_send(d, k, 100, 0);
-        CHECK_ROW(fabs(c.came / n - rows[i].came) < slack * (rows[i].came != floor(rows[i].came)) +
-                  1e-12, "%s: %.5f came", rows[i].netem, c.came / n);
-        CHECK_ROW(fabs(c.copies / n - rows[i].copies) < slack + 1e-12, "%s: %.5f copies",
-                  rows[i].netem, c.copies / n);
-        CHECK_ROW(fabs(c.flipped / n - rows[i].flipped) < slack + 1e-12, "%s: %.5f flipped",
-                  rows[i].netem, c.flipped / n);
-        CU_ASSERT_EQUAL(d->live, 0);
+            dev_send(d, k, LEN, 0);
+        for (uint32_t k = 0; k < 8 * LEN; k++)
+            byte[k / 8] += c.bit[k];
+        CHECK_ROW(c.flipped > DRAWS / 10 && stat_chi_equal(c.bit, 8 * LEN) <
+                  stat_chi_bound(8 * LEN - 1), "%s: bits: chi square %.1f", rows[i],
+                  stat_chi_equal(c.bit, 8 * LEN));
+        CHECK_ROW(stat_chi_equal(byte, LEN) < stat_chi_bound(LEN - 1), "%s: bytes: chi square %.1f",
+                  rows[i], stat_chi_equal(byte, LEN));
+        CHECK_ROW(stat_chi_equal(c.pair[0], 256) < stat_chi_bound(255), "%s: pairs: chi square %.1f",
+                  rows[i], stat_chi_equal(c.pair[0], 256));
         dev_close(d);
     }
 }
@@ -899,6 +985,7 @@ static void test_reorder(void)
 {
     static const struct { const char *netem; double at_once; } rows[] = {
         { "delay 1ms reorder 30% gap 4", 1 / (3 + 1 / 0.3) }, { "delay 1ms reorder 15%", 0.15 },
+        { "delay 3ms reorder 64% gap 7", 1 / (6 + 1 / 0.64) },
         { "delay 1ms reorder 20% 30%", 0.0829540 },
         { "delay 1ms reorder 35% 35% gap 3", 1 / (2 + 1 / 0.2692308) },
     };
@@ -906,18 +993,16 @@ static void test_reorder(void)
 
     for (size_t i = 0; i < GW_ARRAY_LEN(rows); i++) {
         struct dev *d = counts_open(&c, 40 + i, rows[i].netem);
-        uint64_t before = 0;
-        double z;
+        struct stat_mean m = { 0 };
 
         for (uint32_t k = 0; k < DRAWS; k++) {
+            uint64_t before = c.at_once;
+
             dev_run(d, (uint64_t)k * 10 * US);
             dev_send(d, k, 100, 0);
-            count_event(&c, c.at_once != before);
-            before = c.at_once;
+            stat_add(&m, (double)(c.at_once - before));
         }
-        z = share_z(&c, rows[i].at_once);
-        CHECK_ROW(fabs(z) < Z_MAX, "%s: %.5f at once, z %.2f", rows[i].netem,
-                  c.at_once / (double)DRAWS, z);
+        check_share(rows[i].netem, "at once", &m, rows[i].at_once);
         CU_ASSERT_EQUAL(d->t->root->requeues, c.at_once);
         dev_close(d);
     }
@@ -928,6 +1013,13 @@ static void test_reorder(void)
 static uint32_t delay_ns[DRAWS];
 static uint32_t delay_count;
 
+static int by_value(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
 static void note_delay(struct dev *d, const struct gw_pkt *p)
 {
     if (delay_count < DRAWS)
@@ -935,129 +1027,158 @@ static void note_delay(struct dev *d, const struct gw_pkt *p)
     delay_count++;
 }
 
-/* Share of delays that a table's entry @entry bounds, and the bound; without a table: of uniform
- * ones up to @q. */
-static double delay_edge(const int16_t *table, double q, double *edge_ns)
+/* What the kernel makes of each random number modulo the period of @mu, @sigma: the values of a
+ * table in order, or none for uniform delays. */
+static void delay_values(int64_t mu_ns, int64_t sigma_ns, const int16_t *table, uint32_t n,
+                         int64_t *value)
 {
-    uint32_t entry = (uint32_t)(q * GW_DIST_MADE);
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t part = sigma_ns % 8192 * table[i];
 
-    *edge_ns = 40960e3 + 8192e3 * (2 * q - 1);
-    if (!table)
-        return q;
-    *edge_ns = 40960e3 + 1000.0 * table[entry];
-    while (entry + 1 < GW_DIST_MADE && table[entry + 1] == table[entry])
-        entry++;
-    return (entry + 1.0) / GW_DIST_MADE;
+        part += part < 0 ? -4096 : 4096;
+        value[i] = mu_ns + sigma_ns / 8192 * table[i] + part / 8192;
+        if (value[i] < 0)
+            value[i] = 0;
+    }
+    qsort(value, n, sizeof *value, by_value);
 }
 
-/* Chi square of @n delays between the quantiles of a distribution, with how many degrees. */
-static double delay_chi(const int16_t *table, uint32_t n, uint32_t *degrees)
+/* Chi square of DRAWS delays over cells of @value between @cells quantiles; NULL: over cells of the
+ * uniform distribution from @low to @high. */
+static double delay_chi(const int64_t *value, uint32_t n, double low, double high, uint32_t *degrees)
 {
-    static const double q[] = { 0.001, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999 };
-    double below = 0, chi = 0, edge, p;
-    uint32_t got, got_below = 0;
+    enum { CELLS = 100 };
+    static int64_t edge[CELLS];
+    static uint64_t got[CELLS + 1];
+    double below = 0, chi = 0, share[CELLS + 1];
+    uint32_t cells = 0;
 
-    *degrees = 0;
-    for (size_t k = 0; k < GW_ARRAY_LEN(q); k++) {
-        p = delay_edge(table, q[k], &edge);
-        if (p <= below)
+    for (uint32_t k = 1; k < CELLS; k++) {
+        uint32_t at = k * n / CELLS;
+
+        if (!value) {
+            edge[cells] = (int64_t)(low + (high - low) * k / CELLS);
+            share[cells++] = 1.0 / CELLS;
             continue;
-        got = 0;
-        for (uint32_t j = 0; j < n; j++)
-            got += delay_ns[j] <= edge;
-        chi += pow(got - got_below - (p - below) * n, 2) / ((p - below) * n);
-        got_below = got;
-        below = p;
-        ++*degrees;
+        }
+        while (at + 1 < n && value[at + 1] == value[at])
+            at++;
+        if (at + 1 < n && (!cells || value[at] > edge[cells - 1])) {
+            edge[cells] = value[at];
+            share[cells++] = (at + 1.0) / n - below;
+            below = (at + 1.0) / n;
+        }
     }
-    if (below < 1)
-        return chi + pow(n - got_below - (1 - below) * n, 2) / ((1 - below) * n);
-    --*degrees;
+    share[cells] = value ? 1 - below : 1.0 / CELLS;
+    memset(got, 0, sizeof got);
+    for (uint32_t j = 0; j < DRAWS; j++) {
+        uint32_t first = 0, last = cells;          /* the first edge that is not below         */
+
+        while (first < last) {
+            uint32_t mid = (first + last) / 2;
+
+            if (edge[mid] < (int64_t)delay_ns[j])
+                first = mid + 1;
+            else
+                last = mid;
+        }
+        got[first]++;
+    }
+    for (uint32_t k = 0; k <= cells; k++)
+        chi += pow((double)got[k] - share[k] * DRAWS, 2) / (share[k] * DRAWS);
+    *degrees = cells;
     return chi;
 }
 
-/* Jitter a multiple of 8192 ns, so that a table's entry is one delay. */
+/* Sends DRAWS frames; their delays are in delay_ns then. */
+static void delay_frames(uint64_t seed, const char *netem)
+{
+    struct dev *d = dev_open(seed, netem);
+
+    delay_count = 0;
+    d->out = note_delay;
+    for (uint32_t k = 0; k < DRAWS; k++) {
+        dev_run(d, (uint64_t)k * 10 * US);
+        dev_send(d, k, 100, 0);
+    }
+    dev_run(d, GW_NEVER);
+    CU_ASSERT_EQUAL(delay_count, DRAWS);
+    dev_close(d);
+}
+
+/* Neighbours' delays are not correlated, whatever the words say. */
+static void check_no_lag(const char *netem)
+{
+    double lag = 0, mean = 0, var = 0;
+
+    for (uint32_t j = 0; j < DRAWS; j++)
+        mean += delay_ns[j] / (double)DRAWS;
+    for (uint32_t j = 0; j < DRAWS; j++) {
+        var += (delay_ns[j] - mean) * (delay_ns[j] - mean);
+        lag += j ? (delay_ns[j] - mean) * (delay_ns[j - 1] - mean) : 0;
+    }
+    CHECK_ROW(fabs(lag / var) < Z_MAX / sqrt(DRAWS), "%s: lag-1 correlation %.4f", netem, lag / var);
+}
+
+/* Quantiles of all delays, against the kernel's arithmetic over a table, or uniform ones. */
 static void test_delays(void)
 {
-    static const struct { const char *netem, *table; } rows[] = {
-        { "limit 100000 delay 40960us 8192us", NULL },
-        { "limit 100000 delay 40960us 8192us 60%", NULL },
-        { "limit 100000 delay 40960us 8192us distribution normal", "normal" },
-        { "limit 100000 delay 40960us 8192us 30% distribution pareto", "pareto" },
-        { "limit 100000 delay 40960us 8192us distribution paretonormal", "paretonormal" },
-        { "limit 100000 delay 40960us 8192us distribution experimental", "experimental" },
+    static const struct { const char *netem, *table; int64_t mu_us, sigma_us; } rows[] = {
+        { "limit 100000 delay 40960us 8192us", NULL, 40960, 8192 },
+        { "limit 100000 delay 31ms 7ms 60%", NULL, 31000, 7000 },
+        { "limit 100000 delay 40960us 8192us distribution normal", "normal", 40960, 8192 },
+        { "limit 100000 delay 73ms 13ms 45% distribution normal", "normal", 73000, 13000 },
+        { "limit 100000 delay 9ms 6ms distribution normal", "normal", 9000, 6000 },
+        { "limit 100000 delay 40960us 8192us 30% distribution pareto", "pareto", 40960, 8192 },
+        { "limit 100000 delay 17ms 3ms distribution pareto", "pareto", 17000, 3000 },
+        { "limit 100000 delay 26ms 5ms distribution paretonormal", "paretonormal", 26000, 5000 },
+        { "limit 100000 delay 38ms 11ms distribution experimental", "experimental", 38000, 11000 },
     };
-    static const double worst[] = { 0, 10.83, 13.82, 16.27, 18.47, 20.52, 22.46, 24.32, 26.12,
-                                    27.88 };                       /* level 0.001              */
     static int16_t table[GW_DIST_MADE];
+    static int64_t value[GW_DIST_MADE];
 
     for (size_t i = 0; i < GW_ARRAY_LEN(rows); i++) {
-        struct dev *d = dev_open(60 + i, rows[i].netem);
-        double lag = 0, mean = 0, var = 0, chi;
+        int64_t mu = rows[i].mu_us * 1000, sigma = rows[i].sigma_us * 1000;
         uint32_t degrees;
+        double chi;
 
-        delay_count = 0;
-        d->out = note_delay;
-        for (uint32_t k = 0; k < DRAWS; k++) {
-            dev_run(d, (uint64_t)k * 10 * US);
-            dev_send(d, k, 100, 0);
-        }
-        dev_run(d, GW_NEVER);
-        CU_ASSERT_EQUAL(delay_count, DRAWS);
-        if (rows[i].table)
+        if (rows[i].table) {
             gw_dist_make(gw_dist_named(rows[i].table), table);
-        chi = delay_chi(rows[i].table ? table : NULL, DRAWS, &degrees);
-        CHECK_ROW(degrees > 4 && chi < worst[degrees], "%s: chi square %.1f of %u", rows[i].netem,
-                  chi, degrees);
-        for (uint32_t j = 0; j < DRAWS; j++)
-            mean += delay_ns[j] / (double)DRAWS;
-        for (uint32_t j = 0; j < DRAWS; j++) {
-            var += (delay_ns[j] - mean) * (delay_ns[j] - mean);
-            lag += j ? (delay_ns[j] - mean) * (delay_ns[j - 1] - mean) : 0;
+            delay_values(mu, sigma, table, GW_DIST_MADE, value);
         }
-        CHECK_ROW(fabs(lag / var) < Z_MAX / sqrt(DRAWS), "%s: lag-1 correlation %.4f",
-                  rows[i].netem, lag / var);
-        dev_close(d);
+        delay_frames(60 + i, rows[i].netem);
+        chi = delay_chi(rows[i].table ? value : NULL, GW_DIST_MADE, (double)(mu - sigma),
+                        (double)(mu + sigma), &degrees);
+        CHECK_ROW(degrees > 20 && chi < stat_chi_bound(degrees), "%s: chi square %.1f of %u",
+                  rows[i].netem, chi, degrees);
+        check_no_lag(rows[i].netem);
     }
 }
 
 /* Delays below 0 are none; a table of one's own has the values that it lists and no others. */
 static void test_odd_delays(void)
 {
-    struct dev *d = dev_open(8, "limit 100000 delay 5ms 10ms");
-    uint32_t zero = 0, bad = 0, at[3] = { 0 };
-    const uint32_t n = 200000;
+    uint64_t zero = 0, bad = 0, at[3] = { 0 };
 
-    delay_count = 0;
-    d->out = note_delay;
-    for (uint32_t k = 0; k < n; k++) {
-        dev_run(d, (uint64_t)k * 10 * US);
-        dev_send(d, k, 100, 0);
-    }
-    dev_run(d, GW_NEVER);
-    for (uint32_t k = 0; k < n; k++)
+    delay_frames(8, "limit 100000 delay 5ms 10ms");
+    for (uint32_t k = 0; k < DRAWS; k++)
         zero += !delay_ns[k];
-    CHECK_ROW(fabs(zero - 0.25 * n) < Z_MAX * sqrt(0.1875 * n), "%u at once", zero);
-    dev_close(d);
-
-    d = dev_open(8, "limit 100000 delay 8192us 4096us distribution steps");
-    delay_count = 0;                               /* entries -8192, 0, 8192, 8192             */
-    d->out = note_delay;
-    for (uint32_t k = 0; k < n; k++) {
-        dev_run(d, (uint64_t)k * 10 * US);
-        dev_send(d, k, 100, 0);
-    }
-    dev_run(d, GW_NEVER);
-    for (uint32_t k = 0; k < n; k++) {
+    CHECK_ROW(fabs((double)zero - 0.25 * DRAWS) < Z_MAX * sqrt(0.1875 * DRAWS), "%llu at once",
+              (unsigned long long)zero);
+    delay_frames(8, "limit 100000 delay 8192us 4096us distribution steps");
+    for (uint32_t k = 0; k < DRAWS; k++) {         /* entries -8192, 0, 8192, 8192             */
         if (delay_ns[k] % 4096000 || delay_ns[k] < 4096000 || delay_ns[k] > 3 * 4096000)
             bad++;
         else
             at[delay_ns[k] / 4096000 - 1]++;
     }
     CU_ASSERT_EQUAL(bad, 0);
-    CHECK_ROW(fabs(at[0] - 0.25 * n) < Z_MAX * sqrt(0.1875 * n) &&
-              fabs(at[2] - 0.5 * n) < Z_MAX * sqrt(0.25 * n), "%u %u %u", at[0], at[1], at[2]);
-    dev_close(d);
+    for (uint32_t k = 0; k < 3; k++) {
+        double p = k < 2 ? 0.25 : 0.5;
+
+        CHECK_ROW(fabs((double)at[k] - p * DRAWS) < Z_MAX * sqrt(p * (1 - p) * DRAWS),
+                  "value %u: %llu times", k, (unsigned long long)at[k]);
+    }
 }
 
 /* With a rate jitter cannot reorder. */
@@ -1130,7 +1251,7 @@ static void test_slots(void)
         memset(&s, 0, sizeof s);
         d->out = note_slot;
         d->ctx = &s;
-        for (uint32_t k = 0; k < 400000; k++) {
+        for (uint32_t k = 0; k < DRAWS; k++) {
             dev_run(d, (uint64_t)k * MS + 1);
             dev_send(d, k, 500, 0);
         }
@@ -1304,9 +1425,11 @@ static const struct gw_case cases[] = {
     { "a change with frames held", test_change_while_held },
     { "reset", test_reset },
     { "loss shares and bursts", test_loss },
-    { "burst lengths", test_burst_lengths },
+    { "loss of none and all", test_loss_ends },
+    { "correlated loss", test_correlated_loss },
     { "ecn", test_ecn },
     { "duplicates and flips", test_copies },
+    { "places of flips", test_flip_places },
     { "a copy goes first", test_copy_order },
     { "reorder shares", test_reorder },
     { "delay quantiles", test_delays },
