@@ -9,3 +9,5 @@ libgwplug_la_SOURCES += analysis/an_correlation.c
 builtin_plugins      += gw_analysis_correlation
 libgwplug_la_SOURCES += analysis/an_links.c
 builtin_plugins      += gw_analysis_links
+libgwplug_la_SOURCES += analysis/an_staleness.c
+builtin_plugins      += gw_analysis_staleness

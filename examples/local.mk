@@ -14,4 +14,8 @@ EXTRA_DIST += \
 	examples/fat-tree-permutation/study.yaml \
 	examples/wan-abilene/study.yaml \
 	examples/wan-abilene/abilene.gml \
-	examples/frames-md1/study.yaml
+	examples/frames-md1/study.yaml \
+	examples/lossy-training/study.yaml \
+	examples/lossy-training/shards.csv \
+	examples/lossy-training/README.md \
+	examples/lossy-training/table

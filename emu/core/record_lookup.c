@@ -166,6 +166,9 @@ static bool flows_quantity(struct sqlite3 *db, const char *name, double *value)
         { "retrans_pkts", "SELECT ifnull(sum(retrans_pkts), 0) FROM flow_summary" },
         { "dropped_pkts", "SELECT ifnull(sum(dropped_pkts), 0) FROM flow_summary" },
         { "timeouts", "SELECT ifnull(sum(timeouts), 0) FROM flow_summary" },
+        { "missing_bytes", "SELECT ifnull(sum(missing_bytes), 0) FROM message_loss" },
+        { "missing_grains", "SELECT ifnull(sum(missing_grains), 0) FROM message_loss" },
+        { "holes", "SELECT count(*) FROM message_loss" },
         { "fct_max_s", "SELECT max(fct_max_ps) / 1e12 FROM flow_summary" },
         { "fct_mean_s", "SELECT sum(fct_mean_ps * finished) / sum(finished) / 1e12"
                         " FROM flow_summary WHERE finished > 0" },

@@ -49,8 +49,8 @@ _Static_assert(sizeof(sqlite3_int64) == sizeof(int64_t), "SQLite integers hold 6
 
 enum statement {
     ST_RUN, ST_HOST, ST_NODE, ST_LINK, ST_LINK_TOTAL, ST_LINK_DROP, ST_LINK_SAMPLE, ST_JOB, ST_RANK,
-    ST_FLOW, ST_PATH, ST_MESSAGE, ST_COLLECTIVE, ST_ITERATION, ST_STAT, ST_SUMMARY, ST_SKETCH,
-    ST_COUNT
+    ST_FLOW, ST_PATH, ST_MESSAGE, ST_LOSS, ST_COLLECTIVE, ST_ITERATION, ST_STAT, ST_SUMMARY,
+    ST_SKETCH, ST_COUNT
 };
 
 static const struct {
@@ -70,6 +70,7 @@ static const struct {
     [ST_FLOW]        = { "INSERT", "flow", 0 },
     [ST_PATH]        = { "INSERT", "path", 3 },
     [ST_MESSAGE]     = { "INSERT", "message", 16 },
+    [ST_LOSS]        = { "INSERT", "message_loss", 8 },
     [ST_COLLECTIVE]  = { "INSERT", "collective", 9 },
     [ST_ITERATION]   = { "INSERT", "iteration", 9 },
     [ST_STAT]        = { "INSERT", "stat", 4 },
@@ -805,6 +806,45 @@ static enum gw_status sqlite_message(struct gw_sink *s, const struct gw_rec_mess
     return row_end(k, &w);
 }
 
+/* The bitmap as bytes, grain 0 in the lowest bit of the first. */
+static void put_bitmap(struct row *w, const struct gw_received *a)
+{
+    size_t n = ((size_t)a->grains + 7) / 8;
+    uint8_t *b;
+
+    sqlite3_bind_null(w->st, ++w->col);
+    if (!a->bitmap || !n)
+        return;
+    b = malloc(n);
+    if (!b) {
+        gw_fail(&w->k->first, GW_NOMEM, "%s: no memory for a message with holes", w->k->path);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        b[i] = (uint8_t)(a->bitmap[i / 8] >> (8 * (i % 8)));
+    sqlite3_bind_blob(w->st, w->col, b, (int)n, free);
+}
+
+static enum gw_status sqlite_loss(struct gw_sink *s, const struct gw_rec_loss *r)
+{
+    struct sqlite_sink *k = sink_of(s);
+    struct row w = row_begin(k, ST_LOSS);
+
+    if (k->first.code)
+        return k->first.code;
+    if (!kept(k, r->message))
+        return GW_OK;
+    put_u64(&w, r->message);
+    put_index(&w, r->job);
+    put_index(&w, r->iteration);
+    put_u64(&w, r->arrival.missing_bytes);
+    put_u64(&w, r->arrival.grains);
+    put_u64(&w, r->arrival.missing_grains);
+    put_u64(&w, r->arrival.grain_bytes);
+    put_bitmap(&w, &r->arrival);
+    return row_end(k, &w);
+}
+
 static enum gw_status sqlite_collective(struct gw_sink *s, const struct gw_rec_collective *r)
 {
     struct sqlite_sink *k = sink_of(s);
@@ -922,6 +962,7 @@ static const struct gw_sink_ops sqlite_ops = {
     .flow        = sqlite_flow,
     .path        = sqlite_path,
     .message     = sqlite_message,
+    .loss        = sqlite_loss,
     .collective  = sqlite_collective,
     .iteration   = sqlite_iteration,
     .stat        = sqlite_stat,
@@ -1055,6 +1096,7 @@ NULL_CALL(rank, gw_rec_rank)
 NULL_CALL(flow, gw_rec_flow)
 NULL_CALL(path, gw_rec_path)
 NULL_CALL(message, gw_rec_message)
+NULL_CALL(loss, gw_rec_loss)
 NULL_CALL(collective, gw_rec_collective)
 NULL_CALL(iteration, gw_rec_iteration)
 NULL_CALL(stat, gw_rec_stat)
@@ -1080,7 +1122,7 @@ static enum gw_status null_finish(struct gw_sink *s, bool complete, struct gw_er
 static const struct gw_sink_ops null_ops = {
     .node = null_node, .link = null_link, .link_total = null_link_total,
     .link_sample = null_link_sample, .job = null_job, .rank = null_rank, .flow = null_flow,
-    .path = null_path, .message = null_message, .collective = null_collective,
+    .path = null_path, .message = null_message, .loss = null_loss, .collective = null_collective,
     .iteration = null_iteration, .stat = null_stat, .meta = null_meta, .finish = null_finish,
 };
 

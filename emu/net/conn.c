@@ -257,6 +257,8 @@ static uint64_t base_rtt(const struct net_conn *c)
     return rtt + frame * c->ideal_hops_ps_per_byte;
 }
 
+static void expect_fire(void *owner, uint64_t now_ps);
+
 static struct net_conn *conn_open(struct net *n, struct net_transport *tp, uint32_t src,
                                   uint32_t dst, uint32_t job, uint32_t src_rank,
                                   uint32_t dst_rank, uint8_t priority)
@@ -292,6 +294,7 @@ static struct net_conn *conn_open(struct net *n, struct net_transport *tp, uint3
     c->tx.dst = c->rx.dst = dst;
     c->tx.comp = src;
     c->rx.comp = dst;
+    c->expect = (struct gw_timer){ .fire = expect_fire, .owner = c, .comp = dst };
     c->tx.priority = priority;
     seed = gw_mix64(n->conf.seed ^ gw_mix64((uint64_t)flow << 32 | src) ^ dst);
     c->hash_fwd = (uint32_t)seed;
@@ -305,6 +308,9 @@ static struct net_conn *conn_open(struct net *n, struct net_transport *tp, uint3
     if (flow >= 28232)                     /* more flows than ephemeral ports: other servers'  */
         c->addr.dst_port = (uint16_t)(FIRST_PORT + flow / 28232);
     conn_path(n, c);
+    c->tx.base_rtt_ps = c->rx.base_rtt_ps = base_rtt(c);
+    c->tx.nic_rate_bps = n->port[c->out_fwd].rate_bps;
+    c->rx.nic_rate_bps = n->port[c->out_rev ^ 1].rate_bps;
     if (tp->cc) {
         c->tx.cc.ops = tp->cc->ops;
         c->tx.cc.conf = tp->cc_conf;
@@ -312,8 +318,8 @@ static struct net_conn *conn_open(struct net *n, struct net_transport *tp, uint3
         c->tx.cc.net = n;
         c->tx.cc.comp = src;
         c->tx.cc.tx = &c->tx;
-        c->tx.cc.nic_rate_bps = n->port[c->out_fwd].rate_bps;
-        c->tx.cc.base_rtt_ps = base_rtt(c);
+        c->tx.cc.nic_rate_bps = c->tx.nic_rate_bps;
+        c->tx.cc.base_rtt_ps = c->tx.base_rtt_ps;
         gw_rng_open(&c->tx.cc.rng, n->conf.seed ^ seed, "flow/cc");
     }
     if (tp->ops->tx_init(&c->tx, now, &err) != GW_OK ||
@@ -337,6 +343,18 @@ static void conn_fini(struct net_conn *c)
     c->tp->ops->rx_fini(&c->rx);
 }
 
+/* Frees a closed flow, unless somebody may still ask for it: that one is kept to the end. */
+static void conn_retire(struct net *n, struct net_conn *c)
+{
+    if (c->waiting || c->head || n->keep_conns)
+        return;
+    conn_fini(c);
+    gw_engine_timer_stop(n->engine, &c->expect);
+    n->conn[c->tx.flow] = NULL;            /* late packets find nobody                         */
+    c->next_free = n->conn_free;
+    n->conn_free = c;
+}
+
 static void tx_closed(struct gw_tx *tx, uint64_t now_ps)
 {
     struct net *n = tx->net;
@@ -346,12 +364,7 @@ static void tx_closed(struct gw_tx *tx, uint64_t now_ps)
     c->open = false;
     if (c->one_shot && !--n->closing_conns && rt_idle(n->rt))
         gw_engine_stop(n->engine);
-    if (c->waiting || c->head || n->keep_conns)
-        return;                            /* somebody may still ask for it: kept to the end   */
-    conn_fini(c);
-    n->conn[tx->flow] = NULL;              /* late packets find nobody                         */
-    c->next_free = n->conn_free;
-    n->conn_free = c;
+    conn_retire(n, c);
 }
 
 static struct net_share *share_new(struct net *n)
@@ -432,12 +445,120 @@ static void rx_deliver(struct gw_rx *rx, uint64_t total, uint64_t now_ps)
     }
 }
 
+/* ---- messages that may end with holes ----------------------------------------------------- */
+
+/* Shares that both ends are done with are forgotten; they may end in any order. */
+static void shares_release(struct net *n, struct net_conn *c, uint64_t now_ps)
+{
+    while (c->head && c->head->acked && c->head->delivered) {
+        struct net_share *s = c->head;
+
+        c->head = s->next;
+        if (!c->head)
+            c->tail = NULL;
+        s->next = n->share_free;
+        n->share_free = s;
+    }
+    if (!c->head && !c->open)              /* not now: the transport is still at work in it    */
+        gw_engine_timer_set(n->engine, &c->expect, now_ps);
+}
+
+static void whole_acked(struct net *n, struct net_conn *c, uint64_t total, uint64_t now_ps)
+{
+    while (c->unacked && c->unacked->end <= total) {
+        struct net_share *s = c->unacked;
+        struct net_msg *m = s->msg;
+
+        c->unacked = s->next;
+        s->acked = true;
+        if (--m->acks_left == 0)
+            rt_msg_acked(n, m, now_ps);
+    }
+    shares_release(n, c, now_ps);
+}
+
+static void record_loss(struct net *n, const struct net_msg *m, const struct gw_received *a)
+{
+    struct gw_rec_loss r = { m->id, m->job_index, m->iteration, *a };
+
+    if (n->sink && n->sink->ops->loss(n->sink, &r) != GW_OK)
+        net_fail(n, GW_IO, "the records could not be written");
+}
+
+static void rx_message(struct gw_rx *rx, uint64_t start, const struct gw_received *a,
+                       uint64_t now_ps)
+{
+    struct net *n = rx->net;
+    struct net_conn *c = GW_CONTAINER(rx, struct net_conn, rx);
+    struct net_share *s = c->undelivered;
+    struct net_msg *m;
+
+    while (s && (s->delivered || s->end - s->bytes != start))
+        s = s->next;
+    if (!s)
+        return;                            /* it was reported before                           */
+    m = s->msg;
+    s->delivered = true;
+    while (c->undelivered && c->undelivered->delivered)
+        c->undelivered = c->undelivered->next;
+    n->flow_delivered_bytes += s->bytes - a->missing_bytes;
+    record_flow(n, c, s, now_ps, s->bytes - a->missing_bytes);
+    if (a->missing_bytes)
+        record_loss(n, m, a);
+    m->arrival = *a;
+    if (--m->shares_left == 0)
+        rt_msg_delivered(n, m, now_ps);
+    shares_release(n, c, now_ps);
+}
+
+/* Tells the receiver of each message just before its first packet can be there. */
+static void expect_fire(void *owner, uint64_t now_ps)
+{
+    struct net_conn *c = owner;
+    struct net *n = c->rx.net;
+    uint64_t ahead = c->ideal_delay_ps && !c->sprayed ? c->ideal_delay_ps - 1 : 0;
+
+    for (struct net_share *s = c->undelivered; s; s = s->next) {
+        if (s->told || s->delivered)
+            continue;
+        if (s->start_ps + ahead > now_ps) {
+            gw_engine_timer_set(n->engine, &c->expect, s->start_ps + ahead);
+            return;
+        }
+        s->told = true;
+        c->rx.ops->rx_expect(&c->rx, s->end - s->bytes, s->end, s->start_ps, now_ps);
+    }
+    if (!c->open && !c->head)
+        conn_retire(n, c);
+}
+
+/* A new share of a transport that knows messages. */
+static void announce(struct net_conn *c, struct net_share *s, uint64_t now_ps)
+{
+    const struct gw_transport_ops *ops = c->tx.ops;
+    struct net *n = c->tx.net;
+
+    if (!c->unacked)
+        c->unacked = s;
+    if (ops->rx_expect && !c->ideal_rate_bps && !c->ideal_delay_ps)
+        expect_fire(c, now_ps);            /* its first packet comes at this very instant       */
+    else if (ops->rx_expect && !c->expect.armed)
+        gw_engine_timer_set(n->engine, &c->expect,
+                            now_ps + (c->sprayed || !c->ideal_delay_ps ? 0
+                                                                       : c->ideal_delay_ps - 1));
+    ops->tx_message(&c->tx, s->end - s->bytes, s->end, now_ps);
+}
+
 static void tx_acked(struct gw_tx *tx, uint64_t total, uint64_t now_ps)
 {
     struct net *n = tx->net;
     struct net_conn *c = GW_CONTAINER(tx, struct net_conn, tx);
 
     c->acked = total;
+    if (GW_UNLIKELY(tx->ops->tx_message != NULL)) {
+        whole_acked(n, c, total, now_ps);
+        return;
+    }
     while (c->head && c->head->end <= total && c->head != c->undelivered) {
         struct net_share *s = c->head;
         struct net_msg *m = s->msg;
@@ -481,6 +602,8 @@ static bool conn_write(struct net *n, struct net_conn *c, struct net_msg *m, uin
     n->flows++;
     n->flow_bytes += bytes;
     c->tx.written_bytes += bytes;
+    if (GW_UNLIKELY(c->tx.ops->tx_message != NULL))
+        announce(c, s, now_ps);
     return true;
 }
 
@@ -774,6 +897,8 @@ void net_record_open_flows(struct net *n)
         for (; s; s = s->next) {
             uint64_t begin = s->end - s->bytes;
 
+            if (s->delivered)
+                continue;
             n->flow_delivered_bytes += c->delivered > begin ? c->delivered - begin : 0;
             record_flow(n, c, s, GW_NEVER, c->delivered > begin ? c->delivered - begin : 0);
         }
@@ -891,6 +1016,7 @@ void net_host_functions(struct gw_host *h)
     h->emit_tx = emit_tx;
     h->emit_rx = emit_rx;
     h->rx_deliver = rx_deliver;
+    h->rx_message = rx_message;
     h->tx_acked = tx_acked;
     h->tx_closed = tx_closed;
     h->fluid_done = fluid_done;

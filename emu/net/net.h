@@ -100,6 +100,7 @@ struct net_share {                /* one message's span of one stream           
     uint64_t id;                  /* of the flow record                                         */
     uint64_t retrans_bytes, retrans_pkts, timeouts, dropped;  /* counters when it began         */
     uint32_t streams;             /* how many carry the message                                 */
+    bool     told, delivered, acked;   /* of messages that may end with holes                   */
 };
 
 struct net_transport {            /* a transport with its configuration                         */
@@ -118,6 +119,7 @@ struct net_conn {                 /* a flow: both halves and the borders of its 
     struct gw_rx rx;
     struct net_transport *tp;
     struct net_share *head, *tail, *undelivered;
+    struct net_share *unacked;    /* of messages that may end with holes                        */
     struct net_conn *room_next;
     struct net_conn *next_free;
     uint64_t dropped_pkts;
@@ -135,6 +137,7 @@ struct net_conn {                 /* a flow: both halves and the borders of its 
     bool     sprayed;
     uint32_t narrowest;           /* directed link with the least rate on the path              */
     uint32_t ideal_sharing;       /* streams of its pair that share its narrowest link          */
+    struct gw_timer expect;       /* tells the receiver what is coming; later: frees the flow   */
 };
 
 struct net_msg {
@@ -158,6 +161,8 @@ struct net_msg {
     uint32_t job_index, src_node, dst_node;
     uint64_t flow_id;
     struct net_pair *pair;
+    struct gw_received arrival;    /* of a message that may end with holes; bytes 0: it may not  */
+    uint64_t *bitmap;             /* own copy, while no receive is posted                       */
 };
 
 struct net_pair {                 /* persistent streams between two ranks of a job              */

@@ -457,10 +457,34 @@ static void recv_end(struct rt_op *o, const struct net_msg *m, uint64_t now_ps)
     op_end(o, now_ps);
 }
 
+/* What came of a message that may have holes goes to the program that watches the receive. */
+static void tell_arrival(struct rt_op *o, const struct net_msg *m, uint64_t now_ps)
+{
+    const struct gw_traffic_ops *ops = o->rank->job->job.ops;
+
+    if (o->watched && ops->on_received && m->arrival.bytes)
+        ops->on_received(&o->rank->program, o->id, &m->arrival, now_ps);
+}
+
+/* Nobody has asked for the message yet: the bitmap is kept. */
+static void keep_arrival(struct net_msg *m)
+{
+    struct gw_received *a = &m->arrival;
+    size_t bytes = ((size_t)a->grains + 63) / 64 * 8;
+
+    if (!a->bitmap)
+        return;
+    m->bitmap = m->job->job.ops->on_received ? malloc(bytes) : NULL;
+    if (m->bitmap)
+        memcpy(m->bitmap, a->bitmap, bytes);
+    a->bitmap = m->bitmap;
+}
+
 static void msg_unref(struct rt *rt, struct net_msg *m)
 {
     if (--m->refs)
         return;
+    free(m->bitmap);
     m->next = rt->msg_free;
     rt->msg_free = m;
 }
@@ -479,6 +503,7 @@ static void match_recv(struct rt *rt, struct rt_op *o, uint64_t now_ps)
             if (o->op.bytes != m->bytes)
                 fail_size(rt, m, o);
             if (m->arrived) {
+                tell_arrival(o, m, now_ps);
                 recv_end(o, m, now_ps);
                 msg_unref(rt, m);
             } else {
@@ -750,10 +775,13 @@ void rt_msg_delivered(struct net *n, struct net_msg *m, uint64_t now_ps)
         struct rt_op *o = m->recv_op;
 
         m->recv_op = NULL;
+        tell_arrival(o, m, now_ps);
         recv_end(o, m, now_ps);
         msg_unref(rt, m);
         work_off(rt, now_ps);
+        return;
     }
+    keep_arrival(m);
 }
 
 void rt_msg_acked(struct net *n, struct net_msg *m, uint64_t now_ps)
@@ -761,7 +789,7 @@ void rt_msg_acked(struct net *n, struct net_msg *m, uint64_t now_ps)
     struct rt_op *o = m->send_op;
 
     m->send_op = NULL;
-    if (m->end_ps > o->cause_ps || !o->cause_msg) {
+    if (m->arrived && (m->end_ps > o->cause_ps || !o->cause_msg)) {
         o->cause_msg = m->id;                       /* what waits for it waits for the message */
         o->cause_ps = m->end_ps;
     }

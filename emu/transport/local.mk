@@ -3,3 +3,5 @@ libgwplug_la_SOURCES += emu/transport/tp_ideal.c
 builtin_plugins += gw_transport_ideal
 libgwplug_la_SOURCES += emu/transport/tp_tcp.c emu/transport/cc_reno.c emu/transport/cc_cubic.c
 builtin_plugins += gw_transport_tcp gw_cc_newreno gw_cc_reno gw_cc_cubic
+libgwplug_la_SOURCES += emu/transport/tp_udp.c
+builtin_plugins += gw_transport_datagram gw_transport_bounded_loss gw_transport_fec

@@ -166,7 +166,12 @@ struct gw_host {
      * GW_PKT_CORRUPT. A copy has its original's flips. */
     void (*pkt_flip)(void *net, struct gw_pkt *p, uint32_t bit);
 
-    void (*spare[30])(void);
+    /* Transports with tx_message: the message that begins at stream offset @start is over; what has
+     * not come by now never will. @a and its bitmap are read during the call only. */
+    void (*rx_message)(struct gw_rx *rx, uint64_t start, const struct gw_received *a,
+                       uint64_t now_ps);
+
+    void (*spare[29])(void);
 };
 
 #endif

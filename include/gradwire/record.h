@@ -63,7 +63,7 @@ struct gw_rec_flow {             /* one message's share in one stream, or a flui
     uint64_t message;
     uint32_t job, iteration, collective;    /* iteration, collective: GW_NONE, 0 if none       */
     uint32_t src_rank, dst_rank, src_node, dst_node;
-    uint64_t bytes, delivered_bytes;
+    uint64_t bytes, delivered_bytes;  /* ended with fewer: the rest is missing for good        */
     uint64_t start_ps, end_ps;   /* posted; last byte at the receiver, GW_NEVER: unfinished    */
     uint64_t ideal_ps;           /* FCT alone on the path: wire bytes at the least rate, delays*/
     uint64_t retrans_bytes, retrans_pkts, dropped_pkts, timeouts;
@@ -85,6 +85,20 @@ struct gw_rec_message {
                                     for, walking back over local operations; 0: none (compute) */
     uint64_t cause_wait_ps;      /* local time (compute, reduction, queue) between that arrival
                                     and post_ps                                                */
+};
+
+/* What came of a message that may end with holes. A grain is what is lost at once. */
+struct gw_received {
+    uint64_t bytes, missing_bytes;
+    uint32_t grains, missing_grains;
+    uint64_t grain_bytes;        /* the last grain may be shorter                              */
+    const uint64_t *bitmap;      /* bit i % 64 of word i / 64: grain i is there; NULL: all are */
+};
+
+struct gw_rec_loss {             /* a message that ended with holes                            */
+    uint64_t message;
+    uint32_t job, iteration;
+    struct gw_received arrival;
 };
 
 struct gw_rec_collective {
@@ -130,7 +144,8 @@ struct gw_sink_ops {
     enum gw_status (*meta)(struct gw_sink *s, const char *key, const char *value, bool machine);
     /* Marks the record complete and closes it; the sink is gone afterwards. */
     enum gw_status (*finish)(struct gw_sink *s, bool complete, struct gw_error *err);
-    void (*spare[8])(void);
+    enum gw_status (*loss)(struct gw_sink *s, const struct gw_rec_loss *r);
+    void (*spare[7])(void);
 };
 
 struct gw_sink {

@@ -13,6 +13,7 @@
 #ifndef GRADWIRE_TRAFFIC_H
 #define GRADWIRE_TRAFFIC_H
 
+#include <gradwire/record.h>
 #include <gradwire/param.h>
 #include <gradwire/rng.h>
 
@@ -22,7 +23,7 @@ enum gw_op_kind {
     GW_OP_COMPUTE,   /* occupies resource for duration_ps (at speed 1), FIFO per resource      */
     GW_OP_DELAY,     /* ends duration_ps after it became ready; occupies nothing               */
     GW_OP_SEND,      /* bytes to rank peer; ends when the transport has them acknowledged      */
-    GW_OP_RECV,      /* bytes from rank peer; ends when the last byte has arrived              */
+    GW_OP_RECV,      /* bytes from rank peer; ends when all has arrived that ever will         */
     GW_OP_MARK,      /* takes no time; ends when its dependencies have                         */
 };
 
@@ -87,7 +88,11 @@ struct gw_traffic_ops {
     const char *const *skip;     /* keys that job_init reads from job->value itself            */
     bool sets_ranks;             /* ranks come from the plugin's own keys (from, to ...) via
                                     gw_host.job_set_ranks, `ranks:` is then optional           */
-    void (*spare[8])(void);
+    /* Optional: what came of the message of a watched receive, just before on_complete, if the
+     * transport may end messages with holes; @a and its bitmap are read during the call only. */
+    void (*on_received)(struct gw_program *p, gw_op_id op, const struct gw_received *a,
+                        uint64_t now_ps);
+    void (*spare[7])(void);
 };
 
 struct gw_job {                  /* host-owned                                                 */

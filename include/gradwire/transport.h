@@ -10,6 +10,10 @@
  * A fluid transport (level GW_TP_FLUID) moves whole messages at rates that it shares out over the
  * links, without packets.
  *
+ * A transport that may end a message with holes (datagrams, bounded loss) offers tx_message: it is
+ * told the borders and says by gw_host.rx_message what came of each message, in any order; it calls
+ * neither rx_deliver nor counts bytes in order. A message of it always takes one flow.
+ *
  * Ownership: tx_packet() and rx_packet() take the packet and either emit it again (an ACK may reuse
  * the data packet) or free it with gw_host.pkt_free. Private state is allocated by the host, zeroed.
  */
@@ -18,6 +22,7 @@
 
 #include <gradwire/packet.h>
 #include <gradwire/engine.h>
+#include <gradwire/record.h>
 #include <gradwire/rng.h>
 #include <gradwire/param.h>
 
@@ -133,6 +138,8 @@ struct gw_tx {
     uint32_t mtu_bytes;         /* smallest IP MTU of the path                                 */
     uint8_t  priority, dscp;
     bool     closing;           /* nothing will be written any more                            */
+    uint64_t base_rtt_ps;       /* of a full frame and its ACK on the idle path                */
+    uint64_t nic_rate_bps;      /* of the source host's link, 0: infinitely fast               */
 };
 
 struct gw_rx {
@@ -144,6 +151,8 @@ struct gw_rx {
     uint32_t flow, src, dst;
     uint32_t comp;              /* component of the destination host                           */
     uint32_t mtu_bytes;
+    uint64_t base_rtt_ps;       /* as the sender's                                             */
+    uint64_t nic_rate_bps;      /* of the link into the destination host, 0: infinitely fast   */
 };
 
 /* Addresses for real headers; host-written. Multi-byte fields in host order. */
@@ -209,7 +218,17 @@ struct gw_transport_ops {
     /* Optional, both levels: steady-state skipping. */
     bool (*freeze)(void *half);
     void (*skip)(void *half, uint64_t until_ps);
-    void (*spare[8])(void);
+
+    /* Optional, packet level: messages may end with holes. [start, end) of the stream is one
+     * message; comes before the tx_write that covers it. tx_acked then means that the sender is
+     * done with the bytes, wherever they are. */
+    void (*tx_message)(struct gw_tx *tx, uint64_t start, uint64_t end, uint64_t now_ps);
+    /* With tx_message, optional: the receiver's program expects this message, sent at @sent_ps.
+     * Told for each message, in their order and ahead of its packets, at no cost on the network;
+     * it is the receive that a program has posted. Must not call rx_message itself. */
+    void (*rx_expect)(struct gw_rx *rx, uint64_t start, uint64_t end, uint64_t sent_ps,
+                      uint64_t now_ps);
+    void (*spare[6])(void);
 };
 
 #endif

@@ -5,3 +5,4 @@ EXTRA_DIST += tests/scenario/lib.sh tests/a6.awk
 check_scripts += tests/scenario/tc_cases.sh
 check_scripts += tests/scenario/aqm.sh tests/scenario/corrupt.sh
 EXTRA_DIST += tests/scenario/aqm-lib.sh
+check_scripts += tests/scenario/loss_tolerant.sh
