@@ -85,7 +85,8 @@ static bool ends_in(const char *name, const char *end)
 static bool is_capture(const char *name)
 {
     return !strchr(name, '/') && *name != '.' &&
-           (ends_in(name, ".pcap") || (!strncmp(name, "packets-", 8) && ends_in(name, ".csv")));
+           (ends_in(name, ".pcap") || (ends_in(name, ".csv") && (!strncmp(name, "packets-", 8) ||
+                                                               !strncmp(name, "flows-", 6))));
 }
 
 static bool is_own(const char *name)

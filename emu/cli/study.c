@@ -152,7 +152,8 @@ static const struct gw_param top_rows[] = {
     { "jobs", GW_P_VALUE, offsetof(struct top_conf, jobs), NULL, NULL, NULL, "List of jobs, each {name, traffic, ...}." },
     { "events", GW_P_VALUE, offsetof(struct top_conf, events), "", NULL, NULL, "List of timed changes: {at, tc}." },
     { "capture", GW_P_VALUE, offsetof(struct top_conf, capture), "", NULL, NULL, "List of captures: {dev, filter, snap, count}." },
-    { "log", GW_P_VALUE, offsetof(struct top_conf, log), "", NULL, NULL, "List of packet logs: {dev, kind: packets}." },
+    { "log", GW_P_VALUE, offsetof(struct top_conf, log), "", NULL, NULL,
+      "List of logs: {dev, kind: packets} or {job, kind: flows}." },
     { "records", GW_P_VALUE, offsetof(struct top_conf, records), "", NULL, NULL,
       "What is recorded: {flows: all|sample|summary, links: 10ms}." },
     { "expect", GW_P_VALUE, offsetof(struct top_conf, expect), "", NULL, NULL, "List of expressions that must hold, e.g. \"drops.queue == 0\"." },
@@ -833,16 +834,67 @@ static const char *file_of(const struct gw_study *s, const char *dir, const char
     return buf;
 }
 
+static const char *job_file(const char *job, const char *dir, char *buf, size_t n)
+{
+    int at = snprintf(buf, n, "%s/flows-", dir);
+
+    snprintf(buf + at, n - (size_t)at, "%s.csv", job);
+    for (char *p = buf + at; *p; p++)
+        if (strchr(":/ \t#", *p))
+            *p = '-';
+    return buf;
+}
+
 struct log_conf {
-    const char *dev;
+    const char *dev, *job;
     uint32_t    kind;
 };
 
 static const struct gw_param log_rows[] = {
-    { "dev", GW_P_STRING, offsetof(struct log_conf, dev), NULL, NULL, NULL, "One end of a link." },
-    { "kind", GW_P_CHOICE, offsetof(struct log_conf, kind), "packets", "packets", NULL,
-      "What is logged." },
+    { "dev", GW_P_STRING, offsetof(struct log_conf, dev), "", NULL, NULL,
+      "packets: one end of a link." },
+    { "job", GW_P_STRING, offsetof(struct log_conf, job), "", NULL, NULL,
+      "flows: the job whose flows are followed." },
+    { "kind", GW_P_CHOICE, offsetof(struct log_conf, kind), "packets", "packets|flows", NULL,
+      "packets: a row per packet of a device; flows: a row per packet that a sender of the job "
+      "sends or gets, with the state of its transport behind it." },
 };
+
+static void log_device(struct gw_study *s, const char *name, const char *where,
+                       struct gw_error *err)
+{
+    uint32_t dev;
+
+    if (!*name)
+        gw_fail(err, GW_PARAM, "%s: a log of packets needs `dev:`, one end of a link", where);
+    else if (gw_graph_find_dev(s->topo.graph, name, where, &dev, err) != GW_OK)
+        return;
+    else if (s->net->port[dev].log)
+        gw_fail(err, GW_PARAM, "%s: %s is logged twice; one log a device is enough", where, name);
+    else
+        net_add_log(s->net, dev, "", err);
+}
+
+static void log_flows(struct gw_study *s, const char *name, const char *where,
+                      struct gw_error *err)
+{
+    uint32_t job = rt_job_number(s->rt, name);
+    struct net_trace *t = s->net->traces;
+
+    while (t && t->job != job)
+        t = t->next;
+    if (job == GW_NONE)
+        gw_fail(err, GW_PARAM, "%s: job: \"%s\" is no job of this study; a log of flows needs the "
+                "name of one", where, name);
+    else if (t)
+        gw_fail(err, GW_PARAM, "%s: the flows of job %s are logged twice; one log is enough",
+                where, name);
+    else if (!rt_job_transport(s->rt, job)->ops->trace_columns)
+        gw_fail(err, GW_PARAM, "%s: the transport of job %s, %s, has nothing to log; tcp has",
+                where, name, rt_job_transport(s->rt, job)->entry->plugin->name);
+    else
+        net_add_trace(s->net, job, err);
+}
 
 static void read_logs(struct gw_study *s, struct gw_value *v, struct gw_error *err)
 {
@@ -850,20 +902,17 @@ static void read_logs(struct gw_study *s, struct gw_value *v, struct gw_error *e
         return;
     for (struct gw_value *e = v->child; e; e = e->next) {
         struct log_conf c;
-        uint32_t dev;
         char where[512];
 
         e->used = true;
         gw_value_where(e, where, sizeof where);
         if (want_kind(e, GW_V_MAP, "an entry of log", err) == GW_OK &&
             gw_params_read(log_rows, GW_ARRAY_LEN(log_rows), &c, e, NULL, "log", NULL, err)
-                == GW_OK &&
-            gw_graph_find_dev(s->topo.graph, c.dev, where, &dev, err) == GW_OK) {
-            if (s->net->port[dev].log)
-                gw_fail(err, GW_PARAM, "%s: %s is logged twice; one log a device is enough",
-                        where, c.dev);
+                == GW_OK) {
+            if (c.kind)
+                log_flows(s, c.job, where, err);
             else
-                net_add_log(s->net, dev, "", err);
+                log_device(s, c.dev, where, err);
         }
         settle(s, err);
     }
@@ -1279,6 +1328,13 @@ static enum gw_status open_outputs(struct gw_study *s, const char *dir, struct g
             continue;
         free(l->path);
         l->path = strdup(file_of(s, dir, "packets-", i, ".csv", path, sizeof path));
+        add_text(&s->output, path);
+    }
+    for (struct net_trace *t = s->net->traces; t; t = t->next) {
+        job_file(rt_job_name(s->rt, t->job), dir, path, sizeof path);
+        if (net_open_trace(t, path, rt_job_transport(s->rt, t->job)->ops->trace_columns, err)
+            != GW_OK)
+            return err->code;
         add_text(&s->output, path);
     }
     return GW_OK;

@@ -259,6 +259,16 @@ static uint64_t base_rtt(const struct net_conn *c)
 
 static void expect_fire(void *owner, uint64_t now_ps);
 
+/* The open log of the flows of a job, if there is one. */
+static const struct net_trace *trace_of(const struct net *n, uint32_t job)
+{
+    const struct net_trace *t = n->traces;
+
+    while (t && (t->job != job || !t->file))
+        t = t->next;
+    return t;
+}
+
 static struct net_conn *conn_open(struct net *n, struct net_transport *tp, uint32_t src,
                                   uint32_t dst, uint32_t job, uint32_t src_rank,
                                   uint32_t dst_rank, uint8_t priority)
@@ -296,6 +306,7 @@ static struct net_conn *conn_open(struct net *n, struct net_transport *tp, uint3
     c->rx.comp = dst;
     c->expect = (struct gw_timer){ .fire = expect_fire, .owner = c, .comp = dst };
     c->tx.priority = priority;
+    c->tx.traced = trace_of(n, job) != NULL;
     seed = gw_mix64(n->conf.seed ^ gw_mix64((uint64_t)flow << 32 | src) ^ dst);
     c->hash_fwd = (uint32_t)seed;
     c->hash_rev = (uint32_t)(seed >> 32);
@@ -1001,6 +1012,26 @@ static void timer_stop(void *net, struct gw_timer *t)
     gw_engine_timer_stop(((struct net *)net)->engine, t);
 }
 
+static bool pkt_facts(void *net, const struct gw_pkt *p, struct gw_pkt_facts *facts)
+{
+    struct net *n = net;
+    const struct net_conn *c = p->flags & GW_PKT_FRAME ? NULL : n->conn[p->flow];
+
+    *facts = (struct gw_pkt_facts){ 0 };
+    if (c && c->tp->ops->describe)
+        c->tp->ops->describe(p, facts);
+    return facts->what != 0;
+}
+
+static void trace(struct gw_tx *tx, const char *line, uint64_t now_ps)
+{
+    struct net *n = tx->net;
+    struct net_conn *c = GW_CONTAINER(tx, struct net_conn, tx);
+    const struct net_trace *t = trace_of(n, c->job);
+
+    fprintf(t->file, "%llu,%u,%s\n", (unsigned long long)now_ps, tx->flow, line);
+}
+
 void net_host_functions(struct gw_host *h)
 {
     h->pkt_alloc = net_pkt_alloc;
@@ -1020,6 +1051,8 @@ void net_host_functions(struct gw_host *h)
     h->tx_acked = tx_acked;
     h->tx_closed = tx_closed;
     h->fluid_done = fluid_done;
+    h->pkt_facts = pkt_facts;
+    h->trace = trace;
 }
 
 /* ---- transports --------------------------------------------------------------------------- */

@@ -223,6 +223,13 @@ void net_free(struct net *n)
     if (!n)
         return;
     net_conn_free_all(n);
+    for (struct net_trace *t = n->traces; t; t = n->traces) {
+        n->traces = t->next;
+        if (t->file)
+            fclose(t->file);
+        free(t->path);
+        free(t);
+    }
     for (uint32_t i = 0; n->port && i < n->ports; i++) {
         struct net_port *o = &n->port[i];
 
@@ -373,8 +380,50 @@ enum gw_status net_add_log(struct net *n, uint32_t id, const char *path, struct 
     return GW_OK;
 }
 
+enum gw_status net_open_trace(struct net_trace *t, const char *path, const char *columns,
+                              struct gw_error *err)
+{
+    free(t->path);
+    t->path = strdup(path);
+    t->file = t->path ? fopen(path, "wx") : NULL;
+    if (!t->file)
+        return gw_fail(err, GW_IO, "%s: cannot be created: %m; the log of flows needs a new file "
+                       "in a directory that can be written", path);
+    fprintf(t->file, "at_ps,conn,%s\n", columns);
+    return GW_OK;
+}
+
+struct net_trace *net_add_trace(struct net *n, uint32_t job, struct gw_error *err)
+{
+    struct net_trace *t = calloc(1, sizeof *t), **at = &n->traces;
+
+    if (!t) {
+        gw_fail(err, GW_NOMEM, "out of memory for a log of flows");
+        return NULL;
+    }
+    t->job = job;
+    while (*at)
+        at = &(*at)->next;
+    *at = t;
+    return t;
+}
+
+static enum gw_status write_traces(struct net *n, struct gw_error *err)
+{
+    for (struct net_trace *t = n->traces; t; t = t->next) {
+        FILE *f = t->file;
+
+        t->file = NULL;
+        if (f && (ferror(f) | fclose(f)))
+            return gw_fail(err, GW_IO, "%s: writing failed: %m; free some disk space", t->path);
+    }
+    return GW_OK;
+}
+
 enum gw_status net_write_logs(struct net *n, struct gw_error *err)
 {
+    if (write_traces(n, err) != GW_OK)
+        return err->code;
     for (uint32_t i = 0; i < n->ports; i++) {
         struct net_log *l = n->port[i].log;
         FILE *f;

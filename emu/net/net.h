@@ -185,6 +185,13 @@ struct net_log_row {
     bool     duplicate;
 };
 
+struct net_trace {                /* lines of all senders of a job                              */
+    uint32_t job;
+    char    *path;
+    FILE    *file;                /* NULL: not open                                             */
+    struct net_trace *next;
+};
+
 struct net_log {
     struct net_log_row *row;
     uint64_t count, cap;
@@ -254,6 +261,7 @@ struct net {
     uint64_t local_bytes;         /* stayed inside a host                                       */
     struct gw_timer sample_timer;
     struct rt *rt;
+    struct net_trace *traces;
     bool     keep_conns;          /* captures need the addresses of closed flows               */
     bool     failed;              /* out of memory or a broken sink, text in error              */
     struct gw_error error;
@@ -273,6 +281,11 @@ enum gw_status net_default_queue(struct net *n, uint32_t id, struct gw_error *er
 void net_add_capture(struct net *n, uint32_t id, struct gw_capture *c);
 enum gw_status net_add_log(struct net *n, uint32_t id, const char *path, struct gw_error *err);
 enum gw_status net_write_logs(struct net *n, struct gw_error *err);
+/* The senders of job number @job write a line per packet, once the trace is open; NULL with a
+ * sentence if that is not possible. */
+struct net_trace *net_add_trace(struct net *n, uint32_t job, struct gw_error *err);
+enum gw_status net_open_trace(struct net_trace *t, const char *path, const char *columns,
+                              struct gw_error *err);
 /* Decides modes, limits and long links; call once, after the above. */
 enum gw_status net_ready(struct net *n, struct gw_error *err);
 void net_start_records(struct net *n, struct gw_sink *s);

@@ -1211,6 +1211,33 @@ static enum gw_status check_paths(struct rt *rt, struct rt_job *j, struct gw_err
     return GW_OK;
 }
 
+static const struct rt_job *job_at(const struct rt *rt, uint32_t number)
+{
+    const struct rt_job *j = rt->jobs;
+
+    while (j->job.index != number)
+        j = j->next;
+    return j;
+}
+
+uint32_t rt_job_number(const struct rt *rt, const char *name)
+{
+    for (const struct rt_job *j = rt->jobs; j; j = j->next)
+        if (!strcmp(j->name, name))
+            return j->job.index;
+    return GW_NONE;
+}
+
+const char *rt_job_name(const struct rt *rt, uint32_t job)
+{
+    return job_at(rt, job)->name;
+}
+
+const struct net_transport *rt_job_transport(const struct rt *rt, uint32_t job)
+{
+    return job_at(rt, job)->transport;
+}
+
 enum gw_status rt_add_job(struct rt *rt, const struct rt_job_conf *c, const char *const *skip,
                           struct gw_error *err)
 {

@@ -33,6 +33,10 @@ enum gw_status rt_add_job(struct rt *rt, const struct rt_job_conf *c, const char
                           struct gw_error *err);
 /* Asks every program for its first operations and arms the start. */
 enum gw_status rt_start(struct rt *rt, struct gw_error *err);
+/* Jobs by name and number; GW_NONE: there is none of that name. */
+uint32_t rt_job_number(const struct rt *rt, const char *name);
+const char *rt_job_name(const struct rt *rt, uint32_t job);
+const struct net_transport *rt_job_transport(const struct rt *rt, uint32_t job);
 bool rt_idle(const struct rt *rt);        /* all programs have ended                            */
 double rt_done_share(const struct rt *rt);
 void rt_start_records(struct rt *rt, struct gw_sink *s);

@@ -335,6 +335,88 @@ static void tcp_rtt_sample(struct tcp_tx *t, uint64_t rtt_ps)
     t->pto_ps = (t->srtt8_ps >> 2) + TCP_TIMER_MIN_PS;
 }
 
+/* ---- the sender: its log --------------------------------------------------------------------- */
+
+/* A packet sent or received, and what the kernel's TCP_INFO would say behind it. Windows and counts
+ * in segments, ssthresh -1: none yet. */
+static const char tcp_trace_columns[] =
+    "dir,flags,offset,bytes,ack,sack,window_bytes,ecn,cwnd,ssthresh,state,unacked,sacked,lost,"
+    "retrans,srtt_us,rto_us,pacing_bps";
+
+static uint64_t tcp_queued_bytes(const struct tcp_tx *t, enum tcp_range state)
+{
+    uint64_t bytes = 0;
+    const struct gw_seq_node *n;
+
+    for (uint32_t i = t->queue[state].head; i != GW_SEQ_NIL; i = n->qnext) {
+        n = &t->board.node[i];
+        bytes += n->end - n->start;
+    }
+    return bytes;
+}
+
+static const char *tcp_state_name(const struct tcp_tx *t)
+{
+    static const char *const name[] = { "open", "cwr", "recovery", "loss" };
+
+    return t->state == TCP_CA_OPEN && t->sacked_bytes ? "disorder" : name[t->state];
+}
+
+static void tcp_trace_flags(uint8_t flags, char *out)
+{
+    static const char letter[] = "FSRPA.EC";
+
+    for (uint32_t i = 0; i < 8; i++)
+        if (flags & 1u << i)
+            *out++ = letter[i];
+    *out = 0;
+}
+
+static void tcp_trace_blocks(const struct tcp_hdr *h, const struct tcp_ext *x, char *out, size_t n)
+{
+    size_t at = 0;
+
+    *out = 0;
+    for (uint32_t i = 0; x && i < h->blocks && at < n; i++)
+        at += (size_t)snprintf(out + at, n - at, "%s%llu-%llu", i ? " " : "",
+                               (unsigned long long)x->block[i][0],
+                               (unsigned long long)x->block[i][1]);
+}
+
+static uint64_t tcp_segs(const struct tcp_tx *t, uint64_t bytes)
+{
+    return (bytes + t->mss - 1) / t->mss;
+}
+
+static void tcp_trace(struct gw_tx *tx, const struct tcp_tx *t, const struct gw_pkt *p,
+                      uint64_t now)
+{
+    const struct tcp_hdr *h = (const struct tcp_hdr *)(const void *)p->tp;
+    bool in = p->flags & GW_PKT_REVERSE;
+    const struct gw_cc *cc = &tx->cc;
+    uint64_t again = tcp_queued_bytes(t, TCP_RESENT);
+    char flags[9], blocks[200], ssthresh[24] = "-1", line[480];
+
+    tcp_trace_flags(h->flags, flags);
+    tcp_trace_blocks(h, in && h->blocks ? tx->host->ext_get(tx->net, p) : NULL, blocks,
+                     sizeof blocks);
+    if (cc->ssthresh_bytes != UINT64_MAX)
+        snprintf(ssthresh, sizeof ssthresh, "%llu",
+                 (unsigned long long)tcp_segs(t, cc->ssthresh_bytes));
+    snprintf(line, sizeof line, "%s,%s,%llu,%u,%llu,%s,%u,%u,%llu,%s,%s,%llu,%llu,%llu,%llu,%llu,"
+             "%llu,%llu", in ? "in" : "out", flags, in ? 0 : (unsigned long long)h->seq,
+             in ? 0 : h->len, in ? (unsigned long long)h->seq : 0, blocks,
+             in ? h->flags & TCP_SYN ? h->window & 0xffff : h->window : TCP_WINDOW_FIRST, p->ecn,
+             (unsigned long long)tcp_segs(t, cc->cwnd_bytes), ssthresh, tcp_state_name(t),
+             (unsigned long long)tcp_segs(t, t->nxt - t->una),
+             (unsigned long long)tcp_segs(t, t->sacked_bytes),
+             (unsigned long long)tcp_segs(t, t->lost_bytes + again),
+             (unsigned long long)tcp_segs(t, again),
+             (unsigned long long)(t->srtt8_ps / 8 / GW_PS_PER_US),
+             (unsigned long long)(tcp_rto_now(t) / GW_PS_PER_US), (unsigned long long)cc->pacing_bps);
+    tx->host->trace(tx, line, now);
+}
+
 /* ---- the sender: the scoreboard -------------------------------------------------------------- */
 
 /* Takes node @i out of the queue of its state and out of the counters. */
@@ -787,6 +869,8 @@ static inline bool tcp_send(struct gw_tx *tx, struct tcp_tx *t, uint64_t seq, ui
     if (GW_UNLIKELY(tx->cc.pacing_bps != 0))
         t->pace_ps = tcp_later(tcp_max(t->pace_ps, now),
                                gw_mul_div((uint64_t)len * 8, GW_PS_PER_S, tx->cc.pacing_bps));
+    if (GW_UNLIKELY(tx->traced))
+        tcp_trace(tx, t, p, now);
     tx->host->emit_tx(tx, p, now);
     return true;
 }
@@ -928,6 +1012,8 @@ static void tcp_send_control(struct gw_tx *tx, struct tcp_tx *t, uint8_t flags, 
     } else if (t->phase == TCP_DONE) {
         h->opts |= TCP_PAST_FIN;
     }
+    if (GW_UNLIKELY(tx->traced))
+        tcp_trace(tx, t, p, now);
     tx->host->emit_tx(tx, p, now);
 }
 
@@ -1202,6 +1288,8 @@ static void tcp_tx_packet(struct gw_tx *tx, struct gw_pkt *p, uint64_t now)
         tcp_tx_syn_ack(tx, t, h, now);
     else if (t->phase == TCP_OPEN)
         tcp_ack_slow(tx, t, p, now);
+    if (GW_UNLIKELY(tx->traced))
+        tcp_trace(tx, t, p, now);
     tx->host->pkt_free(tx->net, p);
     if (t->una != una)
         tx->host->tx_acked(tx, tcp_min(t->una, tx->written_bytes), now);
@@ -1745,6 +1833,18 @@ static uint32_t tcp_encode(const struct gw_pkt *p, const void *ext, const struct
     return (uint32_t)(end - buf);
 }
 
+static void tcp_describe(const struct gw_pkt *p, struct gw_pkt_facts *f)
+{
+    const struct tcp_hdr *h = (const struct tcp_hdr *)(const void *)p->tp;
+    bool reverse = p->flags & GW_PKT_REVERSE, syn = h->flags & TCP_SYN;
+
+    f->offset = h->seq;
+    f->bytes = reverse || syn ? 0 : h->len;
+    f->what = (uint8_t)((syn ? GW_WHAT_OPEN : 0) | (f->bytes ? GW_WHAT_DATA : 0) |
+                        (h->flags & TCP_FIN ? GW_WHAT_CLOSE : 0) |
+                        (!syn && !f->bytes ? GW_WHAT_ACK : 0));
+}
+
 /* Data segments alone: neither handshake nor ACKs nor a FIN of its own. */
 static uint64_t tcp_wire_bytes(const void *conf, uint64_t payload, uint32_t mtu_bytes,
                                uint64_t *frames)
@@ -1775,6 +1875,8 @@ static const struct gw_transport_ops tcp_ops = {
     .encode       = tcp_encode,
     .wire_bytes   = tcp_wire_bytes,
     .ext_bytes    = sizeof(struct tcp_ext),
+    .describe     = tcp_describe,
+    .trace_columns = tcp_trace_columns,
 };
 
 static const struct gw_param tcp_params[] = {

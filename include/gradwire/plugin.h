@@ -171,7 +171,12 @@ struct gw_host {
     void (*rx_message)(struct gw_rx *rx, uint64_t start, const struct gw_received *a,
                        uint64_t now_ps);
 
-    void (*spare[29])(void);
+    /* What packet @p of a flow is; false: its transport does not say. */
+    bool (*pkt_facts)(void *net, const struct gw_pkt *p, struct gw_pkt_facts *facts);
+    /* A line of a traced sender, in the order of ops.trace_columns. */
+    void (*trace)(struct gw_tx *tx, const char *line, uint64_t now_ps);
+
+    void (*spare[27])(void);
 };
 
 #endif

@@ -140,6 +140,7 @@ struct gw_tx {
     bool     closing;           /* nothing will be written any more                            */
     uint64_t base_rtt_ps;       /* of a full frame and its ACK on the idle path                */
     uint64_t nic_rate_bps;      /* of the source host's link, 0: infinitely fast               */
+    bool     traced;            /* gw_host.trace wants a line per packet; host-written         */
 };
 
 struct gw_rx {
@@ -180,6 +181,20 @@ struct gw_fluid {
     uint32_t link_count;        /* directed links                                              */
     const uint64_t *link_rate_bps;  /* 0: infinitely fast                                      */
     uint32_t comp;              /* its component: sorts behind all others at equal times       */
+};
+
+/* What a packet is, seen from outside. Offsets count the flow's bytes from 0. */
+enum gw_pkt_what {
+    GW_WHAT_OPEN = 1,            /* asks for a connection or, reverse, grants it               */
+    GW_WHAT_DATA = 2,            /* carries bytes of the stream                                */
+    GW_WHAT_ACK = 4,             /* says what has come                                         */
+    GW_WHAT_CLOSE = 8,           /* the stream ends                                            */
+};
+
+struct gw_pkt_facts {
+    uint64_t offset;             /* data: of its first byte; ACK: next byte expected           */
+    uint32_t bytes;              /* payload                                                    */
+    uint8_t  what;               /* or of enum gw_pkt_what; 0: nothing is known                */
 };
 
 /* ---- ops ---------------------------------------------------------------------------------- */
@@ -228,6 +243,11 @@ struct gw_transport_ops {
      * it is the receive that a program has posted. Must not call rx_message itself. */
     void (*rx_expect)(struct gw_rx *rx, uint64_t start, uint64_t end, uint64_t sent_ps,
                       uint64_t now_ps);
+    /* Optional: what @p is, for those who look at it on its way (scripted channels). */
+    void (*describe)(const struct gw_pkt *p, struct gw_pkt_facts *facts);
+    /* Optional: names of the columns, with commas between, of the lines that a traced sender hands
+     * to gw_host.trace: one per packet sent or received, with its state behind it. */
+    const char *trace_columns;
     void (*spare[6])(void);
 };
 
