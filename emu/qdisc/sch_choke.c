@@ -279,7 +279,8 @@ static enum gw_status choke_tc_parse(const struct gw_tc_args *a, void *conf, uin
     if (gw_tcwords_read("choke", words, GW_ARRAY_LEN(words), a, 0, &w, given, err) != GW_OK)
         return err->code;
     if (!w.rate || !w.limit)
-        return gw_fail(err, GW_SYNTAX, "choke: Required parameter (bandwidth, limit) is missing");
+        return gw_tc_missing(err, a, w.limit ? "bandwidth" : "limit",
+                             "choke: Required parameter (bandwidth, limit) is missing");
     if (!w.max)
         w.max = w.limit / 4;
     if (!w.min)

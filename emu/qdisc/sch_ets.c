@@ -197,8 +197,8 @@ static enum gw_status ets_complete(struct ets_conf *c, struct gw_error *err)
     if (!c->bands)
         c->bands = c->quanta + c->strict;
     if (!c->bands)
-        return gw_fail(err, GW_SYNTAX, "One of \"bands\", \"quanta\" or \"strict\" needs to be "
-                       "specified");
+        return gw_fail(err, GW_SYNTAX, "ets: One of \"bands\", \"quanta\" or \"strict\" needs to "
+                       "be specified");
     if (c->strict + c->quanta > c->bands)
         return gw_fail(err, GW_SYNTAX, "Not enough total bands to cover all the strict bands and "
                        "quanta: %u for %u and %u", c->bands, c->strict, c->quanta);

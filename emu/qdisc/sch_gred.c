@@ -304,24 +304,27 @@ static enum gw_status parse_setup(const struct gw_tc_args *a, struct gred_conf *
         { "harddrop", GW_TCW_OR, AT(flags), GW_RED_HARDDROP, 0, NULL },
 #undef AT
     };
+    struct gw_tc_args before = *a;                   /* of a `default` without vqs             */
     bool vqs = false;
 
     c->setup = 1;
     if (a->create)
         *a->create = true;                           /* tc's request then says NLM_F_CREATE    */
-    for (uint32_t i = 1; i < a->count; i++) {
+    for (uint32_t i = 1; i < before.count; i++) {
         vqs |= !strcmp(a->word[i], "vqs") || !strcmp(a->word[i], "DPs");
         if (!strcmp(a->word[i], "default") && !vqs)
-            return gw_fail(err, GW_SYNTAX, "gred: \"default\" must be defined after \"vqs\"");
+            before.count = i;
     }
-    if (gw_tcwords_read("gred", words, GW_ARRAY_LEN(words), a, 1, c, given, err) != GW_OK)
+    if (gw_tcwords_read("gred", words, GW_ARRAY_LEN(words), &before, 1, c, given, err) != GW_OK)
         return err->code;
+    if (before.count < a->count)
+        return gw_fail(err, GW_SYNTAX, "gred: \"default\" must be defined after \"vqs\"");
     if (c->vqs > VQS_MAX)
         return gw_fail(err, GW_SYNTAX, "GRED: only %d VQs are currently supported, not %u", VQS_MAX,
                        c->vqs);
     if ((*given & 3) != 3 || !c->vqs)
-        return gw_fail(err, GW_SYNTAX, "gred: Illegal gred setup parameters; `gred setup vqs "
-                       "NUMBER default VQ` is right");
+        return gw_tc_missing(err, a, "vqs", "gred: Illegal gred setup parameters; `gred setup vqs "
+                             "NUMBER default VQ` is right");
     if (c->def >= c->vqs)
         return gw_fail(err, GW_SYNTAX, "gred: \"default\" must be less than \"vqs\": %u and %u",
                        c->def, c->vqs);
@@ -361,10 +364,12 @@ static enum gw_status parse_vq(const struct gw_tc_args *a, struct gred_conf *c, 
     if (gw_tcwords_read("gred", words, GW_ARRAY_LEN(words), a, 0, &w, given, err) != GW_OK)
         return err->code;
     if (w.vq > VQS_MAX)
-        return gw_fail(err, GW_SYNTAX, "GRED: only %d VQs are currently supported", VQS_MAX);
+        return gw_fail(err, GW_SYNTAX, "GRED: only %d VQs are currently supported; vq %u is none of "
+                       "them", VQS_MAX, w.vq);
     if (w.vq == VQS_MAX || !w.red.limit || !w.red.min || !w.red.max || !w.red.avpkt)
-        return gw_fail(err, GW_SYNTAX, "gred: Required parameter (vq, limit, min, max, avpkt) is "
-                       "missing");
+        return gw_tc_missing(err, a, w.vq == VQS_MAX ? "vq" : !w.red.limit ? "limit" :
+                             !w.red.min ? "min" : !w.red.max ? "max" : "avpkt",
+                             "gred: Required parameter (vq, limit, min, max, avpkt) is missing");
     if (!w.red.burst)
         w.red.burst = (2 * w.red.min + w.red.max) / (3 * w.red.avpkt);
     if (!w.red.rate)

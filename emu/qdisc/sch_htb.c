@@ -1046,7 +1046,7 @@ static enum gw_status htb_tc_class_parse(const struct gw_tc_args *a, void *conf,
             return GW_SYNTAX;
     }
     if (!w.c->rate)
-        return gw_fail(err, GW_SYNTAX, "\"rate\" is required.");
+        return gw_tc_missing(err, a, "rate", "htb: \"rate\" is required");
     htb_class_defaults(&w);
     return GW_OK;
 }

@@ -587,25 +587,37 @@ static enum gw_status netem_read_word(struct netem_words *w)
     return gw_tc_what(w->err, "netem", netem_word(w));
 }
 
+/* A distribution of nothing: names the delay and the jitter that the line gave. */
+static enum gw_status netem_no_jitter(struct netem_words *w)
+{
+    static const char what[] = "distribution specified but no latency and jitter values; put `delay "
+                               "TIME JITTER` beside distribution";
+
+    for (uint32_t i = w->a->count; i-- > 2 && !w->jitter_ticks;)
+        if (gw_tc_matches(w->a->word[i - 2], "delay"))
+            return gw_fail(w->err, GW_SYNTAX, "%s: `%s %s %s` gives no jitter", what,
+                           w->a->word[i - 2], w->a->word[i - 1], w->a->word[i]);
+    return gw_tc_missing(w->err, w->a, "delay", what);
+}
+
 /* What tc refuses once the line is read. */
 static enum gw_status netem_check_line(struct netem_words *w)
 {
     struct netem_conf *c = w->c;
 
     if (c->reorder && !w->latency_ticks)
-        return gw_fail(w->err, GW_SYNTAX, "reordering not possible without specifying some delay: "
-                       "put `delay TIME` beside reorder");
+        return gw_tc_missing(w->err, w->a, "delay", "reordering not possible without specifying some "
+                             "delay; put `delay TIME` beside reorder");
     if (!c->reorder && c->gap)
-        return gw_fail(w->err, GW_SYNTAX, "gap specified without reorder probability: put `reorder "
-                       "PERCENT` beside gap %u", c->gap);
+        return gw_tc_missing(w->err, w->a, "reorder", "gap specified without reorder probability; put "
+                             "`reorder PERCENT` beside gap");
     if (c->reorder && !c->gap)
         c->gap = 1;
     if (*w->given & NETEM_ECN && !c->loss && c->model == NETEM_RANDOM)
-        return gw_fail(w->err, GW_SYNTAX, "ecn requested without loss model: put `loss ...` beside "
-                       "ecn");
+        return gw_tc_missing(w->err, w->a, "loss", "ecn requested without loss model; put `loss ...` "
+                             "beside ecn");
     if (*w->given & NETEM_DIST && (!w->latency_ticks || !w->jitter_ticks))
-        return gw_fail(w->err, GW_SYNTAX, "distribution specified but no latency and jitter "
-                       "values: put `delay TIME JITTER` beside distribution");
+        return netem_no_jitter(w);
     return GW_OK;
 }
 

@@ -267,7 +267,8 @@ static enum gw_status red_tc_parse(const struct gw_tc_args *a, void *conf, uint6
     if (gw_tcwords_read("red", words, GW_ARRAY_LEN(words), a, 0, &w, given, err) != GW_OK)
         return err->code;
     if (!w.limit || !w.avpkt)
-        return gw_fail(err, GW_SYNTAX, "RED: Required parameter (limit, avpkt) is missing");
+        return gw_tc_missing(err, a, w.limit ? "avpkt" : "limit",
+                             "RED: Required parameter (limit, avpkt) is missing");
     if (!w.max)
         w.max = w.min ? w.min * 3 : w.limit / 4;
     if (!w.min)

@@ -472,11 +472,12 @@ struct sfq_words {
     struct gw_red_words red;
 };
 
-static enum gw_status sfq_red_words(struct gw_red_words *w, struct gw_red_conf *c,
-                                    struct gw_error *err)
+static enum gw_status sfq_red_words(const struct gw_tc_args *a, struct gw_red_words *w,
+                                    struct gw_red_conf *c, struct gw_error *err)
 {
     if (!w->limit)
-        return gw_fail(err, GW_SYNTAX, "sfq: Required parameter (redflowlimit) is missing");
+        return gw_tc_missing(err, a, "redflowlimit",
+                             "sfq: Required parameter (redflowlimit) is missing");
     if (!w->avpkt)
         return gw_tc_illegal(err, "avpkt", "0", "a size like 1000");
     if (!w->max)
@@ -523,7 +524,7 @@ static enum gw_status sfq_tc_parse(const struct gw_tc_args *a, void *conf, uint6
         return err->code;
     if ((*given & GIVEN_LIMIT) && w.conf.limit < 2)
         return gw_fail(err, GW_SYNTAX, "sfq: Illegal \"limit\" %u, must be > 1", w.conf.limit);
-    if ((*given & GIVEN_RED) && sfq_red_words(&w.red, &w.conf.red, err) != GW_OK)
+    if ((*given & GIVEN_RED) && sfq_red_words(a, &w.red, &w.conf.red, err) != GW_OK)
         return err->code;
     *(struct sfq_conf *)conf = w.conf;
     if (a->count)

@@ -336,14 +336,15 @@ static enum gw_status tbf_complete(struct tbf_words *w)
     double lim, lim2;
 
     if (!c->rate)
-        return gw_fail(w->err, GW_SYNTAX, "tbf: the \"rate\" parameter is mandatory.");
+        return gw_tc_missing(w->err, w->a, "rate", "tbf: the \"rate\" parameter is mandatory");
     if (!c->burst)
-        return gw_fail(w->err, GW_SYNTAX, "tbf: the \"burst\" parameter is mandatory.");
+        return gw_tc_missing(w->err, w->a, "burst", "tbf: the \"burst\" parameter is mandatory");
     if (c->peakrate && !c->mtu)
-        return gw_fail(w->err, GW_SYNTAX, "tbf: when \"peakrate\" is specified, \"mtu\" must also "
-                       "be specified.");
+        return gw_tc_missing(w->err, w->a, "mtu", "tbf: when \"peakrate\" is specified, \"mtu\" must "
+                             "also be specified");
     if (!c->limit && !w->latency_us)
-        return gw_fail(w->err, GW_SYNTAX, "tbf: either \"limit\" or \"latency\" is required.");
+        return gw_tc_missing(w->err, w->a, "latency",
+                             "tbf: either \"limit\" or \"latency\" is required");
     if (c->limit)
         return GW_OK;
     lim = (double)c->rate * w->latency_us / 1e6 + c->burst;

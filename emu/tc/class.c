@@ -12,14 +12,16 @@
 struct frame {
     const char *dev, *kind;
     uint32_t    classid, parent;
+    const char *classid_word, *parent_word;    /* as they stand in the line; NULL: not given   */
 };
 
-static int read_id(struct gw_tc_run *r, const char *what, uint32_t *id)
+static int read_id(struct gw_tc_run *r, const char *what, uint32_t *id, const char **as)
 {
     const char *v = gw_tc_next(r);
 
     if (!v)
         return GW_TC_USAGE;
+    *as = v;
     if (*id)
         return GW_TC_NO(r->err, GW_TC_USAGE, "Error: duplicate \"%s\": \"%s\" is the second "
                             "value", what, v);
@@ -42,15 +44,16 @@ static int read_word(struct gw_tc_run *r, struct frame *f)
         return v ? GW_TC_GOOD : GW_TC_USAGE;
     }
     if (!strcmp(word, "classid"))
-        return read_id(r, word, &f->classid);
+        return read_id(r, word, &f->classid, &f->classid_word);
     if (!strcmp(word, "parent"))
-        return read_id(r, word, &f->parent);
+        return read_id(r, word, &f->parent, &f->parent_word);
     if (!strcmp(word, "handle"))
         return GW_TC_NO(r->err, GW_TC_USAGE, "Error: try \"classid\" instead of \"handle\"");
     if (!strcmp(word, "root")) {
         if (f->parent)
             return GW_TC_NO(r->err, GW_TC_USAGE, "Error: \"root\" is duplicate parent ID");
         f->parent = GW_TC_ROOT;
+        f->parent_word = word;
         return GW_TC_GOOD;
     }
     if (gw_tc_matches(word, "estimator"))
@@ -78,10 +81,10 @@ static int read_frame(struct gw_tc_run *r, struct frame *f)
 
 static int answers(struct gw_tc_run *r, const struct frame *f, const char *why)
 {
-    char id[24];
+    const char *word = f->classid_word ? f->classid_word : f->parent_word;
 
     return GW_TC_NO(r->err, GW_TC_KERNEL, "RTNETLINK answers: %s (class %s)", why,
-                        gw_tc_id_text(f->classid, id));
+                    word ? word : "none");
 }
 
 /* Completes the ids from each other; false: they contradict each other. */
@@ -160,8 +163,12 @@ static int act(struct gw_tc_run *r, struct gw_tree *t, struct frame *f, struct g
         return answers(r, f, "File exists");
     if (!q->ops->class_change)
         return answers(r, f, "Operation not supported");
-    if (!f->kind || strcmp(f->kind, q->kind))
-        return answers(r, f, "Invalid argument: the qdisc is of another kind");
+    if (!f->kind)
+        return GW_TC_NO(r->err, GW_TC_KERNEL, "RTNETLINK answers: Invalid argument: no kind of class "
+                        "stands behind \"%s\"", r->word[r->count - 1]);
+    if (strcmp(f->kind, q->kind))
+        return GW_TC_NO(r->err, GW_TC_KERNEL, "RTNETLINK answers: Invalid argument: \"%s\": the qdisc "
+                        "is of another kind, %s", f->kind, q->kind);
     a->change = cl != NULL;
     return do_change(r, q, f, a);
 }
@@ -198,7 +205,7 @@ int gw_tc_class(struct gw_tc_run *r)
     if (rc)
         return rc;
     if (!f.dev)
-        return GW_TC_NO(r->err, GW_TC_KERNEL, "RTNETLINK answers: No such device; write dev DEV");
+        return gw_tc_no_dev(r, f.kind);
     t = gw_tc_dev(r, f.dev);
     if (!t)
         return GW_TC_WORDS;

@@ -75,6 +75,12 @@ struct gw_tree *gw_tc_dev(struct gw_tc_run *r, const char *name)
     return t;
 }
 
+int gw_tc_no_dev(struct gw_tc_run *r, const char *kind)
+{
+    return GW_TC_NO(r->err, GW_TC_KERNEL, "RTNETLINK answers: No such device; write dev DEV %s \"%s\"",
+                    kind ? "in front of" : "behind", kind ? kind : r->word[r->count - 1]);
+}
+
 /* Reads the next word from @s into @to; NULL: only blanks are left. Quotes may stand anywhere. */
 static const char *split_one(const char *s, char *to, bool *found)
 {

@@ -191,6 +191,7 @@ uint32_t gw_filter_classify(const struct gw_tree *t, const struct gw_qdisc *q,
 struct reader {
     char *const *word;
     uint32_t count, at;
+    uint32_t last_of[KEYS_MAX];  /* of u32: the last word of each key's match                  */
     struct gw_error *err;
 };
 
@@ -333,12 +334,14 @@ static int add_key(struct reader *r, struct gw_filter *f, struct key k)
             continue;
         if ((old->value ^ k.value) & (old->mask & k.mask))
             return illegal(r, "match", "it contradicts a match before it");
+        r->last_of[i] = r->at;
         old->value |= k.value;
         old->mask |= k.mask;
         return GW_TC_GOOD;
     }
     if (f->keys == KEYS_MAX)
         return illegal(r, "match", "at most 16 words can be matched");
+    r->last_of[f->keys] = r->at;
     f->key[f->keys++] = k;
     return GW_TC_GOOD;
 }
@@ -474,10 +477,10 @@ static int u32_finish(struct reader *r, struct gw_filter *f)
         bool found = word_field(k->next_header ? k->off + NEXT_HEADER_OFF : k->off, &field, &known);
 
         if (k->mask & ~(found ? known : 0))
-            return GW_TC_NO(r->err, GW_TC_KERNEL, "match %08x/%08x at %s%d: packets here have no "
-                                "such bits; TOS, length, protocol, addresses and ports can be "
-                                "matched", k->value, k->mask, k->next_header ? "nexthdr+" : "",
-                                k->off);
+            return GW_TC_NO(r->err, GW_TC_KERNEL, "match %08x/%08x at %s%d, which ends with \"%s\": "
+                            "packets here have no such bits; TOS, length, protocol, addresses and "
+                            "ports can be matched", k->value, k->mask, k->next_header ?
+                            "nexthdr+" : "", k->off, r->word[r->last_of[i]]);
         c.field = (uint8_t)field;
         add_cond(f, c);
     }
@@ -580,7 +583,7 @@ static int fw_parse(struct reader *r, struct gw_filter *f, const char *handle)
     }
     if (!handle || !f->handle)
         return GW_TC_NO(r->err, GW_TC_KERNEL, "RTNETLINK answers: Invalid argument: fw needs "
-                            "handle MARK");
+                        "handle MARK%s%s", handle ? ", not " : "", handle ? handle : "");
     add_cond(f, (struct cond){ .field = F_PRIORITY, .op = OP_EQ, .mask = f->mark_mask,
                                .value = f->handle });
     return GW_TC_GOOD;
@@ -813,6 +816,9 @@ static void scan_next(struct scan *s)
 
 static int bad_term(struct scan *s, const char *why)
 {
+    if (!s->token[0])
+        return GW_TC_NO(s->r->err, GW_TC_WORDS, "Illegal \"ematch\": it ends behind \"%s\"; %s",
+                        s->r->word[s->r->count - 1], why);
     return GW_TC_NO(s->r->err, GW_TC_WORDS, "Illegal \"ematch\": \"%s\"; %s", s->token, why);
 }
 
@@ -1136,6 +1142,7 @@ struct frame {
     uint32_t parent, pref, protocol;
     bool     has_protocol;
     const char *handle, *kind;
+    const char *parent_word, *pref_word, *protocol_word;   /* as they stand in the line, or NULL */
 };
 
 static int wrong(struct reader *r, const char *word, const char *why)
@@ -1143,9 +1150,11 @@ static int wrong(struct reader *r, const char *word, const char *why)
     return GW_TC_NO(r->err, GW_TC_USAGE, "Error: argument \"%s\" is wrong: %s", word, why);
 }
 
-static int no(struct reader *r, const char *why)
+/* A refusal by the kernel; @word is what it is about, NULL: the whole line. */
+static int no(struct reader *r, const char *why, const char *word)
 {
-    return GW_TC_NO(r->err, GW_TC_KERNEL, "Error: %s", why);
+    return GW_TC_NO(r->err, GW_TC_KERNEL, "Error: %s%s%s%s", why, word ? ": \"" : "",
+                    word ? word : "", word ? "\"" : "");
 }
 
 static const struct { const char *name; uint32_t n; } protocols[] = {
@@ -1209,6 +1218,7 @@ static int frame_value(struct reader *r, struct frame *f, enum part part, const 
 
     switch (part) {
     case P_PARENT:
+        f->parent_word = v;
         return f->parent ? twice(r, "parent", v) : gw_tc_id(v, &f->parent) ? GW_TC_GOOD :
                wrong(r, v, "Invalid parent ID");
     case P_HANDLE:
@@ -1217,12 +1227,14 @@ static int frame_value(struct reader *r, struct frame *f, enum part part, const 
         f->handle = v;
         return GW_TC_GOOD;
     case P_PREF:
+        f->pref_word = v;
         return f->pref ? twice(r, "priority", v) : number(v, 0, 0xffff, &f->pref) ? GW_TC_GOOD :
                wrong(r, v, "invalid priority value");
     case P_PROTOCOL:
         if (f->has_protocol)
             return twice(r, "protocol", v);
         f->has_protocol = true;
+        f->protocol_word = v;
         return read_protocol(v, &f->protocol) ? GW_TC_GOOD : wrong(r, v, "invalid protocol");
     default:
         return !number(v, 0, UINT32_MAX, &n) ? wrong(r, v, "invalid chain index value") :
@@ -1283,18 +1295,18 @@ static int check_parent(struct reader *r, const struct gw_tree *t, struct frame 
         f->parent = gw_tc_handle_of(t->root);
     q = f->parent ? gw_tree_owner(t, f->parent) : NULL;
     if (!q)
-        return no(r, "Parent Qdisc doesn't exists: there is no discipline by that number");
+        return no(r, "Parent Qdisc doesn't exists: there is no discipline by that number", f->parent_word);
     if ((f->parent & 0xffff) &&
         (!q->ops->class_find || !q->ops->class_find(q, f->parent) || !q->ops->class_change))
-        return no(r, "Specified class doesn't exist, or takes no filters");
+        return no(r, "Specified class doesn't exist, or takes no filters", f->parent_word);
     for (size_t i = 0; i < GW_ARRAY_LEN(by_flow); i++)
         if (!strcmp(q->kind, by_flow[i]))
             return GW_TC_GOOD;
     if (!q->ops->class_find || !q->ops->class_walk)
-        return no(r, "Qdisc not classful: it takes no filters");
+        return no(r, "Qdisc not classful: it takes no filters", f->parent_word);
     first = q->ops->class_walk(q, NULL);
     if (!q->ops->class_change && !(first && first->child && q->ops->class_walk(q, first)))
-        return no(r, "Class doesn't support blocks: the discipline takes no filters");
+        return no(r, "Class doesn't support blocks: the discipline takes no filters", f->parent_word);
     return GW_TC_GOOD;
 }
 
@@ -1372,9 +1384,9 @@ static int check_group(struct reader *r, const struct frame *f, const struct gw_
     if (!first)
         return GW_TC_GOOD;
     if (f->has_protocol && first->protocol != f->protocol)
-        return no(r, "Protocol mismatch for filter with specified priority");
+        return no(r, "Protocol mismatch for filter with specified priority", f->protocol_word);
     if (kind && first->kind != kind)
-        return no(r, "Specified filter kind does not match existing one");
+        return no(r, "Specified filter kind does not match existing one", f->kind);
     return GW_TC_GOOD;
 }
 
@@ -1398,11 +1410,11 @@ static int add_filter(struct reader *r, struct gw_tree *t, struct frame *f, unsi
     if (x->handle || x->by_class)
         old = by_handle(first, f, x->handle);
     if (!old && !(flags & GW_TC_CREATE))
-        return no(r, "Need both RTM_NEWTFILTER and NLM_F_CREATE to create a new filter");
+        return no(r, "Need both RTM_NEWTFILTER and NLM_F_CREATE to create a new filter", f->handle ? f->handle : f->pref_word);
     if (old && (flags & GW_TC_EXCL))
-        return no(r, "Filter already exists");
+        return no(r, "Filter already exists", f->handle ? f->handle : f->pref_word);
     if (first && !old && !strcmp(x->kind->name, "matchall"))
-        return no(r, "RTNETLINK answers: File exists: matchall stands alone in its pref");
+        return no(r, "RTNETLINK answers: File exists: matchall stands alone in its pref", f->pref_word);
     if (old)
         take_out(t, old);
     number_filter(t, x);
@@ -1417,9 +1429,11 @@ static int add(struct reader *r, struct gw_tree *t, struct frame *f, unsigned fl
     int rc;
 
     if (!f->kind && f->handle)
-        return GW_TC_NO(r->err, GW_TC_USAGE, "Must specify filter type when using \"handle\"");
+        return GW_TC_NO(r->err, GW_TC_USAGE, "Must specify filter type when using \"handle\" %s",
+                        f->handle);
     if (!f->kind)
-        return no(r, "Filter kind and protocol must be specified");
+        return no(r, "Filter kind and protocol must be specified; neither stands behind",
+                  r->count ? r->word[r->count - 1] : "add");
     if (!kind && r->at < r->count)
         return GW_TC_NO(r->err, GW_TC_WORDS, "Unknown filter \"%s\", hence option \"%s\" is "
                             "unparsable; u32, fw, flower, basic and matchall are right", f->kind,
@@ -1429,7 +1443,7 @@ static int add(struct reader *r, struct gw_tree *t, struct frame *f, unsigned fl
                             "flower, basic and matchall are right", f->kind);
     x = calloc(1, sizeof *x);
     if (!x)
-        return no(r, "out of memory for a filter");
+        return no(r, "out of memory for a filter", NULL);
     x->kind = kind;
     x->protocol = f->has_protocol ? f->protocol : PROTO_ALL;
     f->protocol = x->protocol;
@@ -1450,19 +1464,20 @@ static int del(struct reader *r, struct gw_tree *t, struct frame *f)
     if (f->kind && !kind)
         return GW_TC_NO(r->err, GW_TC_KERNEL, "Error: TC classifier not found: \"%s\"", f->kind);
     if (f->handle && !kind)
-        return GW_TC_NO(r->err, GW_TC_USAGE, "Must specify filter type when using \"handle\"");
+        return GW_TC_NO(r->err, GW_TC_USAGE, "Must specify filter type when using \"handle\" %s",
+                        f->handle);
     if (!f->parent || f->parent == GW_TC_ROOT)
         f->parent = gw_tc_handle_of(t->root);
     if (!gw_tree_owner(t, f->parent) || !f->parent)
-        return no(r, "Parent Qdisc doesn't exists: there is no discipline by that number");
+        return no(r, "Parent Qdisc doesn't exists: there is no discipline by that number", f->parent_word);
     if (!f->pref && (f->has_protocol || kind))
-        return no(r, "Cannot flush filters with protocol, handle or kind set");
+        return no(r, "Cannot flush filters with protocol, handle or kind set", f->kind ? f->kind : f->protocol_word);
     if (f->handle && is_u32(kind) ? !u32_handle(f->handle, &want.handle) :
         f->handle && !number(f->handle, 0, UINT32_MAX, &want.handle))
         return GW_TC_NO(r->err, GW_TC_WORDS, "Illegal \"handle\": \"%s\"", f->handle);
     first = f->pref ? first_of(t, f) : NULL;
     if (f->pref && !first)
-        return no(r, "Filter with specified priority/protocol not found");
+        return no(r, "Filter with specified priority/protocol not found", f->pref_word);
     rc = check_group(r, f, first, kind);
     if (rc)
         return rc;
@@ -1471,7 +1486,7 @@ static int del(struct reader *r, struct gw_tree *t, struct frame *f)
             want.handle |= first->handle & 0xfff00000;
         x = by_handle(first, f, want.handle);
         if (!x)
-            return no(r, "Specified filter handle not found");
+            return no(r, "Specified filter handle not found", f->handle);
         take_out(t, x);
         return GW_TC_GOOD;
     }
@@ -1572,8 +1587,10 @@ int gw_filter_cmd(struct gw_tree *t, const char *verb, char *const *word, uint32
 
 /* ---- the frame in cmd.c's words ----------------------------------------------------------- */
 
-/* Takes `dev DEV` out of the words; the rest is for gw_filter_cmd(). */
-static int without_dev(struct gw_tc_run *r, char **rest, uint32_t *count, const char **dev)
+/* Takes `dev DEV` out of the words; the rest is for gw_filter_cmd(). @kind: the word that ends the
+ * frame, if there is one. */
+static int without_dev(struct gw_tc_run *r, char **rest, uint32_t *count, const char **dev,
+                       const char **kind)
 {
     bool frame = true;
 
@@ -1594,8 +1611,10 @@ static int without_dev(struct gw_tc_run *r, char **rest, uint32_t *count, const 
         }
         rest[(*count)++] = r->word[r->at];
         part = part_of(word);
-        if (part == P_KIND)
+        if (frame && part == P_KIND) {
+            *kind = word;
             frame = false;
+        }
         if (frame && part >= P_PARENT && part <= P_CHAIN && r->at + 1 < r->count)
             rest[(*count)++] = r->word[++r->at];
     }
@@ -1606,18 +1625,18 @@ int gw_tc_filter(struct gw_tc_run *r)
 {
     struct gw_tc_out *o = &r->w->out;
     char **rest = calloc((size_t)r->count + 1, sizeof *rest);
-    const char *dev = NULL;
+    const char *dev = NULL, *kind = NULL;
     struct gw_tree *t = NULL;
     uint32_t count = 0;
     int rc;
 
     if (!rest)
         return GW_TC_NO(r->err, GW_TC_KERNEL, "out of memory for a tc line");
-    rc = without_dev(r, rest, &count, &dev);
+    rc = without_dev(r, rest, &count, &dev, &kind);
     if (!rc && dev && !(t = gw_tc_dev(r, dev)))
         rc = GW_TC_WORDS;
     if (!rc && !dev && !r->verb.show)
-        rc = GW_TC_NO(r->err, GW_TC_KERNEL, "RTNETLINK answers: No such device; write dev DEV");
+        rc = gw_tc_no_dev(r, kind);
     if (!rc && t) {
         rc = gw_filter_cmd(t, r->verb.name, rest, count, o, r->err);
     } else if (!rc) {

@@ -20,6 +20,7 @@
 struct frame {                   /* what stands in front of the kind's own words               */
     const char *dev, *kind;      /* NULL: not given                                            */
     uint32_t    handle, parent;  /* 0: not given                                               */
+    const char *handle_word, *parent_word;     /* as they stand in the line; NULL: not given   */
     bool        ingress, block;
     struct gw_stab stab;
 };
@@ -48,7 +49,7 @@ static int wrong(struct gw_tc_run *r, const char *word, const char *why)
 static int read_stab(struct gw_tc_run *r, struct gw_stab *s)
 {
     static const char *const key[] = { "mtu", "mpu", "overhead", "tsize", "linklayer" };
-    uint32_t first = r->at + 1;
+    const uint32_t first = r->at + 1;
 
     while (r->at + 1 < r->count) {
         const char *word = r->word[r->at + 1], *v;
@@ -82,10 +83,13 @@ static int read_stab(struct gw_tc_run *r, struct gw_stab *s)
                                 v, key[k]);
         s->set = true;
     }
-    if (r->at + 1 == first || !(s->atm || s->ethernet || s->mpu || s->overhead))
+    if (r->at + 1 == first || !(s->atm || s->ethernet || s->mpu || s->overhead)) {
+        bool more = r->at + 1 < r->count;
+
         return GW_TC_NO(r->err, GW_TC_USAGE, "Error: \"stab\" needs mpu, overhead or linklayer "
-                            "behind it%s%s", first < r->count ? ", not " : "",
-                            first < r->count ? r->word[first] : "");
+                            "behind it%s\"%s\"", more ? ", not " : ", where the line ends with ",
+                            more ? r->word[r->at + 1] : r->word[r->at]);
+    }
     if (!s->atm && !s->mpu) {                        /* no table: only the overhead is added   */
         s->mtu = s->tsize = 0;
         return GW_TC_GOOD;
@@ -104,11 +108,13 @@ static int read_parent(struct gw_tc_run *r, struct frame *f, const char *word)
             return GW_TC_USAGE;
         if (f->parent)
             return twice(r, "parent", v);
+        f->parent_word = v;
         return gw_tc_id(v, &f->parent) ? GW_TC_GOOD : wrong(r, v, "invalid parent ID");
     }
     if (f->parent)
         return GW_TC_NO(r->err, GW_TC_USAGE, "Error: \"%s\" is duplicate parent ID", word);
     f->parent = strcmp(word, "root") ? INGRESS_PARENT : GW_TC_ROOT;
+    f->parent_word = word;
     if (f->parent == GW_TC_ROOT)
         return GW_TC_GOOD;
     f->ingress = true;
@@ -133,6 +139,7 @@ static int read_word(struct gw_tc_run *r, struct frame *f)
         v = gw_tc_next(r);
         if (v && f->handle)
             return twice(r, "handle", v);
+        f->handle_word = v;
         return !v ? GW_TC_USAGE : gw_tc_handle(v, &f->handle) ? GW_TC_GOOD :
                wrong(r, v, "invalid qdisc ID");
     }
@@ -173,9 +180,12 @@ static int read_frame(struct gw_tc_run *r, struct frame *f)
 
 /* ---- what the kernel decides ---------------------------------------------------------------- */
 
-static int kernel_no(struct gw_error *err, const struct gw_tree *t, const char *why)
+/* A refusal by the kernel; @word is what it is about, NULL: the whole line. */
+static int kernel_no(struct gw_error *err, const struct gw_tree *t, const char *why,
+                     const char *word)
 {
-    return GW_TC_NO(err, GW_TC_KERNEL, "Error: %s (device %s)", why, t->conf.dev);
+    return GW_TC_NO(err, GW_TC_KERNEL, "Error: %s%s%s%s (device %s)", why, word ? ": \"" : "",
+                    word ? word : "", word ? "\"" : "", t->conf.dev);
 }
 
 /* The discipline at the place that the frame names; false: the place itself does not exist. */
@@ -200,12 +210,12 @@ static int decide_where(const struct gw_tree *t, const struct frame *f, unsigned
     p->deed = CHANGE;
     if (!f->parent) {
         if (!f->handle)
-            return kernel_no(err, t, "Handle cannot be zero");
+            return kernel_no(err, t, "Handle cannot be zero", f->handle_word);
         p->q = gw_tree_find(t, f->handle);
-        return p->q ? GW_TC_GOOD : kernel_no(err, t, "Specified qdisc not found");
+        return p->q ? GW_TC_GOOD : kernel_no(err, t, "Specified qdisc not found", f->handle_word);
     }
     if (!at_place(t, f, &q))
-        return kernel_no(err, t, "Failed to find specified qdisc");
+        return kernel_no(err, t, "Failed to find specified qdisc", f->parent_word);
     p->q = q = gw_tc_handle_of(q) ? q : NULL;
     if (q && f->handle == q->handle)
         return GW_TC_GOOD;
@@ -216,10 +226,10 @@ static int decide_where(const struct gw_tree *t, const struct frame *f, unsigned
         return GW_TC_GOOD;
     }
     if (q && !(flags & GW_TC_REPLACE))
-        return kernel_no(err, t, "NLM_F_REPLACE needed to override");
+        return kernel_no(err, t, "NLM_F_REPLACE needed to override", f->parent_word);
     other = gw_tree_find(t, f->handle);
     if (other)
-        return kernel_no(err, t, "Cannot move an existing qdisc to a different parent");
+        return kernel_no(err, t, "Cannot move an existing qdisc to a different parent", f->handle_word);
     p->deed = MAKE;
     return GW_TC_GOOD;
 }
@@ -230,17 +240,17 @@ static int decide_make(const struct gw_tree *t, const struct frame *f, unsigned 
     struct gw_qdisc *owner = f->parent == GW_TC_ROOT ? NULL : gw_tree_owner(t, f->parent);
 
     if (!(flags & GW_TC_CREATE))
-        return kernel_no(err, t, "Qdisc not found. To create specify NLM_F_CREATE flag");
+        return kernel_no(err, t, "Qdisc not found. To create specify NLM_F_CREATE flag", f->parent_word);
     if (f->block)
-        return kernel_no(err, t, "Ingress block sharing is not supported");
+        return kernel_no(err, t, "Ingress block sharing is not supported", f->parent_word);
     if (f->parent == GW_TC_ROOT)
         return GW_TC_GOOD;
     if (!owner->ops->graft || !owner->ops->class_find)
-        return kernel_no(err, t, "Parent qdisc is not classful");
+        return kernel_no(err, t, "Parent qdisc is not classful", f->parent_word);
     if (!owner->ops->class_find(owner, f->parent))
-        return kernel_no(err, t, "Specified class not found");
+        return kernel_no(err, t, "Specified class not found", f->parent_word);
     if (f->stab.set)
-        return kernel_no(err, t, "a size table (stab) is modelled at the root only");
+        return kernel_no(err, t, "a size table (stab) is modelled at the root only", f->parent_word);
     return GW_TC_GOOD;
 }
 
@@ -254,13 +264,13 @@ static int decide(const struct gw_tree *t, const struct frame *f, unsigned flags
     if (p->deed == MAKE)
         return decide_make(t, f, flags, err);
     if (flags & GW_TC_EXCL)
-        return kernel_no(err, t, "Exclusivity flag on, cannot modify");
+        return kernel_no(err, t, "Exclusivity flag on, cannot modify", f->parent_word);
     if (f->kind && strcmp(f->kind, p->q->kind))
-        return kernel_no(err, t, "Invalid qdisc name: must match existing qdisc");
+        return kernel_no(err, t, "Invalid qdisc name: must match existing qdisc", f->kind);
     if (f->block)
-        return kernel_no(err, t, "Change of blocks is not supported");
+        return kernel_no(err, t, "Change of blocks is not supported", f->parent_word);
     if (f->stab.set && p->q != t->root)
-        return kernel_no(err, t, "a size table (stab) is modelled at the root only");
+        return kernel_no(err, t, "a size table (stab) is modelled at the root only", f->parent_word);
     return GW_TC_GOOD;
 }
 
@@ -308,7 +318,7 @@ static int do_change(struct gw_tc_run *r, struct gw_tree *t, struct gw_qdisc *q,
                      const struct gw_qdisc *words, const struct frame *f)
 {
     if (f->kind && !q->ops->change && q->row_count)
-        return kernel_no(r->err, t, "Change operation not supported by specified qdisc");
+        return kernel_no(r->err, t, "Change operation not supported by specified qdisc", f->kind);
     if (f->kind && q->ops->change) {
         if (q->ops->change(q, words->conf, words->given, r->ctx->now_ps, r->err) != GW_OK)
             return refused(r->err, q->kind);
@@ -352,19 +362,19 @@ static int do_remove(struct gw_tc_run *r, struct gw_tree *t, const struct frame 
     if (!f->parent) {
         q = f->handle ? gw_tree_find(t, f->handle) : NULL;
         if (!q)
-            return kernel_no(r->err, t, "Failed to find qdisc with specified handle");
-        return kernel_no(r->err, t, "Classid cannot be zero");
+            return kernel_no(r->err, t, "Failed to find qdisc with specified handle", f->handle_word);
+        return kernel_no(r->err, t, "Classid cannot be zero", f->parent_word);
     }
     if (!at_place(t, f, &q))
-        return kernel_no(r->err, t, "Failed to find qdisc with specified classid");
+        return kernel_no(r->err, t, "Failed to find qdisc with specified classid", f->parent_word);
     if (!q && f->parent != GW_TC_ROOT)
-        return kernel_no(r->err, t, "Cannot find specified qdisc on specified device");
+        return kernel_no(r->err, t, "Cannot find specified qdisc on specified device", f->parent_word);
     if (f->handle && gw_tc_handle_of(q) != f->handle)
-        return kernel_no(r->err, t, "Invalid handle");
+        return kernel_no(r->err, t, "Invalid handle", f->handle_word);
     if (f->kind && strcmp(f->kind, gw_tc_handle_of(q) ? q->kind : "noqueue"))
-        return kernel_no(r->err, t, "Invalid qdisc name");
+        return kernel_no(r->err, t, "Invalid qdisc name", f->kind);
     if (!gw_tc_handle_of(q))
-        return kernel_no(r->err, t, "Cannot delete qdisc with handle of zero");
+        return kernel_no(r->err, t, "Cannot delete qdisc with handle of zero", f->parent_word);
     gw_tree_remove(t, q, r->ctx->now_ps);
     return GW_TC_GOOD;
 }
@@ -380,20 +390,20 @@ static int do_ingress(struct gw_tc_run *r, struct gw_tree *t, const struct frame
                             r->word[r->at], kind);
     if (r->verb.remove) {
         if (!t->ingress)
-            return kernel_no(r->err, t, "Invalid handle");
+            return kernel_no(r->err, t, "Invalid handle", f->handle_word);
         if (strcmp(t->ingress, kind))
-            return kernel_no(r->err, t, "Invalid qdisc name");
+            return kernel_no(r->err, t, "Invalid qdisc name", f->kind);
         t->ingress = NULL;
         return GW_TC_GOOD;
     }
     if (!t->ingress && !(r->verb.flags & GW_TC_CREATE))
-        return kernel_no(r->err, t, "Qdisc not found. To create specify NLM_F_CREATE flag");
+        return kernel_no(r->err, t, "Qdisc not found. To create specify NLM_F_CREATE flag", f->parent_word);
     if (t->ingress && (r->verb.flags & GW_TC_EXCL))
-        return kernel_no(r->err, t, "Exclusivity flag on, cannot modify");
+        return kernel_no(r->err, t, "Exclusivity flag on, cannot modify", f->parent_word);
     if (t->ingress && strcmp(t->ingress, kind))
-        return kernel_no(r->err, t, "Invalid qdisc name: must match existing qdisc");
+        return kernel_no(r->err, t, "Invalid qdisc name: must match existing qdisc", f->kind);
     if (f->block)
-        return kernel_no(r->err, t, "shared blocks are not modelled");
+        return kernel_no(r->err, t, "shared blocks are not modelled", f->parent_word);
     t->ingress = kind;
     return GW_TC_GOOD;
 }
@@ -409,7 +419,7 @@ static int do_noqueue(struct gw_tc_run *r, struct gw_tree *t, const struct frame
     if (rc)
         return rc;
     if (f->parent != GW_TC_ROOT)
-        return kernel_no(r->err, t, "Cannot assign noqueue to a class");
+        return kernel_no(r->err, t, "Cannot assign noqueue to a class", f->parent_word);
     if (gw_tc_handle_of(t->root))
         gw_tree_remove(t, t->root, r->ctx->now_ps);
     return GW_TC_GOOD;
@@ -482,8 +492,8 @@ static int without_kind(struct gw_tc_run *r, struct gw_tree *t, const struct fra
         return do_remove(r, t, f);
     rc = decide(t, f, r->verb.flags, &p, r->err);
     if (!rc && p.deed == MAKE)
-        return GW_TC_NO(r->err, GW_TC_KERNEL, "Error: Specified qdisc kind is unknown: the line "
-                            "names none");
+        return GW_TC_NO(r->err, GW_TC_KERNEL, "Error: Specified qdisc kind is unknown: none stands "
+                        "behind \"%s\"", r->word[r->count - 1]);
     return rc ? rc : do_change(r, t, p.q, NULL, f);
 }
 
@@ -496,7 +506,7 @@ int gw_tc_qdisc(struct gw_tc_run *r)
     if (rc)
         return rc;
     if (!f.dev)
-        return GW_TC_NO(r->err, GW_TC_KERNEL, "RTNETLINK answers: No such device; write dev DEV");
+        return gw_tc_no_dev(r, f.kind);
     t = gw_tc_dev(r, f.dev);
     if (!t)
         return GW_TC_WORDS;

@@ -51,6 +51,8 @@ GW_API bool gw_tc_handle(const char *s, uint32_t *handle);
 GW_API const char *gw_tc_id_text(uint32_t id, char *buf);
 /* The word behind the present one, which it becomes; NULL: the line ends (err says so, 255). */
 GW_API const char *gw_tc_next(struct gw_tc_run *r);
+/* What the kernel says to a line without a device; @kind: the word that stands for one, or NULL. */
+GW_API int gw_tc_no_dev(struct gw_tc_run *r, const char *kind);
 /* The device @name or, with a sentence, NULL. */
 GW_API struct gw_tree *gw_tc_dev(struct gw_tc_run *r, const char *name);
 

@@ -217,6 +217,17 @@ static inline enum gw_status gw_tc_illegal(struct gw_error *err, const char *wha
     return gw_fail(err, GW_SYNTAX, "Illegal \"%s\": \"%s\"; %s is right", what, word, right);
 }
 
+/* The sentence @what, and if the line has @name with a value, then that this value says none. */
+static inline enum gw_status gw_tc_missing(struct gw_error *err, const struct gw_tc_args *a,
+                                           const char *name, const char *what)
+{
+    for (uint32_t i = a->count; i-- > 1;)
+        if (gw_tc_matches(a->word[i - 1], name))
+            return gw_fail(err, GW_SYNTAX, "%s: `%s %s` gives none", what, a->word[i - 1],
+                           a->word[i]);
+    return gw_fail(err, GW_SYNTAX, "%s", what);
+}
+
 static inline enum gw_status gw_tc_incomplete(struct gw_error *err, const char *word)
 {
     return gw_fail(err, GW_INCOMPLETE, "Command line is not complete: \"%s\" needs a value", word);
