@@ -12,3 +12,16 @@ EXTRA_DIST    += tests/data/tc/rate_1m_o20.csv tests/data/tc/rate_gap_bonus.csv
 EXTRA_DIST    += tests/data/tc/cake_8m_1flow.csv.gz tests/data/tc/codel_o10.csv.gz
 EXTRA_DIST    += tests/data/tc/codel_ce_threshold.csv.gz
 EXTRA_DIST    += tests/data/tc/fq_maxrate.csv tests/data/tc/sfq_limit.csv
+
+# TCP against the kernel's, cell by cell; `make tcp-grid` plays all cells.
+check_PROGRAMS         += tests/kernel/tcp
+tests_kernel_tcp_SOURCES = tests/kernel/tcp.c
+tests_kernel_tcp_LDADD   = $(GW_DEPS_LIBS) -lm
+check_scripts += tests/kernel/tcp.sh
+EXTRA_DIST    += tests/kernel/tcp-misses.txt tests/data/tcp/README.md tests/data/tcp/goodput.csv
+EXTRA_DIST    += tests/data/tcp/fct.csv.gz tests/data/tcp/share.csv tests/data/tcp/parallel.csv
+
+tcp-grid: gradwire$(EXEEXT) tests/kernel/tcp$(EXEEXT)
+	GRADWIRE=$(abs_top_builddir)/gradwire$(EXEEXT) tests/kernel/tcp$(EXEEXT) -a -s 5 $(TCP_GRID) \
+	    $(srcdir)/tests/data/tcp
+.PHONY: tcp-grid
