@@ -11,7 +11,7 @@
  * packets with GW_PKT_REVERSE are swapped; encode() receives the same struct for both directions
  * and swaps the ports itself.
  *
- * A corrupted packet has its flipped bits in the file, and the checksums of what was sent. The
+ * A corrupted packet has its flipped bits in the file, and the checksums (and ICRC) of what was sent. The
  * filter runs on the whole packet as it is, flipped bits and all, however little of it is kept.
  * Frames too short for their headers are recorded with the headers' length. A super-packet above 64
  * KiB has IPv4 total length 0, as Linux shows it.
@@ -55,6 +55,7 @@ struct gw_capture {
     uint64_t       epoch_s, last_ns, packets, max_packets;
     int            write_errno;  /* of the first write failure                                 */
     uint8_t       *buf;          /* headers, then zeros up to the longest packet               */
+    uint32_t       trailer;      /* bytes at the end of this packet that are not zero          */
 };
 
 /* ---- opening and closing ------------------------------------------------------------------ */
@@ -284,8 +285,6 @@ static void put_l4_sum(uint8_t *b, const uint8_t *ip, uint8_t proto, uint32_t us
     uint64_t sum = sum16(ip + 12, 8) + proto + (len >> 16) + (len & 0xffff);
     uint16_t folded;
 
-    if (proto == PROTO_UDP)
-        put16(b + 4, len <= 0xffff ? len : 0);
     put16(at, 0);
     folded = sum_fold(sum + sum16(b, used));
     put16(at, folded || proto == PROTO_TCP ? folded : 0xffff);
@@ -300,6 +299,26 @@ static void addr_of_nodes(const struct gw_pkt *p, struct gw_flow_addr *a)
     a->dst_ip = UINT32_C(0x0a000001) + (back ? p->src : p->dst);
     a->src_port = (uint16_t)(49152 + p->flow % 16384);
     a->dst_port = FRAME_PORT;
+}
+
+/* What the transport puts behind the payload; capture_clear() makes zeros of it again. */
+static void put_trailer(struct gw_capture *c, const struct gw_pkt *p,
+                        const struct gw_transport_ops *ops, uint32_t used, uint32_t len)
+{
+    uint8_t end[GW_TRAILER_MAX];
+    uint32_t n = ops->trailer(p, c->buf, used, len, end);
+
+    assert(n <= sizeof end);
+    if (used + n > len)
+        return;                           /* a packet cut short has lost it                   */
+    memcpy(c->buf + len - n, end, n);
+    c->trailer = n;
+}
+
+static void capture_clear(struct gw_capture *c, uint32_t len)
+{
+    memset(c->buf + len - c->trailer, 0, c->trailer);
+    c->trailer = 0;
 }
 
 /* Writes all headers of @p to the buffer; returns the frame's length. */
@@ -327,6 +346,12 @@ static uint32_t put_frame(struct gw_capture *c, const struct gw_pkt *p,
     put_ethernet(c->buf, p);
     put_ip(c->buf + IP_AT, p, back ? a->dst_ip : a->src_ip, back ? a->src_ip : a->dst_ip, proto,
            len - IP_AT);
+    if (proto == PROTO_UDP)
+        put16(l4 + 4, len - L4_AT <= 0xffff ? len - L4_AT : 0);
+    if (ops && ops->trailer && !(p->flags & GW_PKT_FRAME)) {
+        put_trailer(c, p, ops, L4_AT + used, len);
+        return len;
+    }
     if (proto == PROTO_TCP || proto == PROTO_UDP)
         put_l4_sum(l4, c->buf + IP_AT, proto, used, len - L4_AT);
     return len;
@@ -379,4 +404,5 @@ void gw_capture_packet(struct gw_capture *c, const struct gw_pkt *p,
         capture_write(c, len, now_ps);
     if (flips)
         flip(c, flips, len);
+    capture_clear(c, len);
 }

@@ -5,3 +5,7 @@ libgwplug_la_SOURCES += emu/transport/tp_tcp.c emu/transport/cc_reno.c emu/trans
 builtin_plugins += gw_transport_tcp gw_cc_newreno gw_cc_reno gw_cc_cubic
 libgwplug_la_SOURCES += emu/transport/tp_udp.c
 builtin_plugins += gw_transport_datagram gw_transport_bounded_loss gw_transport_fec
+libgwplug_la_SOURCES += emu/transport/tp_rocev2.c
+builtin_plugins += gw_transport_rocev2
+libgwplug_la_SOURCES += emu/transport/cc_none.c emu/transport/cc_dcqcn.c
+builtin_plugins += gw_cc_none gw_cc_dcqcn

@@ -156,6 +156,8 @@ struct gw_rx {
     uint64_t nic_rate_bps;      /* of the link into the destination host, 0: infinitely fast   */
 };
 
+#define GW_TRAILER_MAX 16u
+
 /* Addresses for real headers; host-written. Multi-byte fields in host order. */
 struct gw_flow_addr {
     uint32_t src_ip, dst_ip;
@@ -248,7 +250,13 @@ struct gw_transport_ops {
     /* Optional: names of the columns, with commas between, of the lines that a traced sender hands
      * to gw_host.trace: one per packet sent or received, with its state behind it. */
     const char *trace_columns;
-    void (*spare[6])(void);
+    /* Optional: writes what stands behind the payload (an invariant CRC) to @end, at most
+     * GW_TRAILER_MAX bytes, and returns how many; they are part of len_bytes. @frame has @len bytes
+     * from the Ethernet header on, all but the first @used zeros. Such a transport fills in its own
+     * L4 checksum. */
+    uint32_t (*trailer)(const struct gw_pkt *p, const uint8_t *frame, uint32_t used, uint32_t len,
+                        uint8_t *end);
+    void (*spare[4])(void);
 };
 
 #endif

@@ -6,3 +6,5 @@ check_scripts += tests/scenario/tc_cases.sh
 check_scripts += tests/scenario/aqm.sh tests/scenario/corrupt.sh
 EXTRA_DIST += tests/scenario/aqm-lib.sh
 check_scripts += tests/scenario/loss_tolerant.sh
+check_scripts += tests/scenario/roce.sh
+EXTRA_DIST += tests/scenario/roce_icrc.py

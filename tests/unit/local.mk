@@ -52,3 +52,5 @@ unit_SOURCES += tests/unit/test_sch_skbprio.c
 unit_suites  += suite_sch_skbprio
 unit_SOURCES += tests/unit/test_qdisc_properties.c
 unit_suites  += suite_qdisc_properties
+unit_SOURCES += tests/unit/test_roce.c
+unit_suites  += suite_roce
