@@ -11,10 +11,10 @@
  * packets with GW_PKT_REVERSE are swapped; encode() receives the same struct for both directions
  * and swaps the ports itself.
  *
- * A corrupted packet has its flipped bits in the file, and the checksums (and ICRC) of what was sent. The
- * filter runs on the whole packet as it is, flipped bits and all, however little of it is kept.
- * Frames too short for their headers are recorded with the headers' length. A super-packet above 64
- * KiB has IPv4 total length 0, as Linux shows it.
+ * A corrupted packet has its flipped bits in the file, and the checksums and trailer (an ICRC) of
+ * what was sent. The filter runs on the whole packet as it is, flipped bits and all, however little
+ * of it is kept. Frames too short for their headers are recorded with the headers' length. A
+ * super-packet above 64 KiB has IPv4 total length 0, as Linux shows it.
  *
  * Left out: FCS, Ethernet padding bytes as such, 802.1Q tags, pcapng (libpcap 1.10 can't write it).
  * Sources: pcap-savefile(5), RFC 791, RFC 1071 (checksums), RFC 768, RFC 9293.
