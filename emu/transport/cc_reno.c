@@ -6,22 +6,14 @@
  * slow start counts acknowledged bytes, so delayed ACKs do not slow it down; the window grows in
  * whole segments, and only when it, not the application, held the sender back. ssthresh after a
  * loss is half of the *window*, not of what is in flight, at least two segments.
- * Left out: limited slow start (RFC 3742), HyStart, pacing.
+ * Left out: limited slow start (RFC 3742), HyStart. Pacing is the transport's.
  */
 #include <gradwire/plugin.h>
+#include <gradwire/alg/reno.h>
 
 struct reno_priv {
     uint64_t credit_bytes;        /* acked since the window last grew, in congestion avoidance   */
 };
-
-/* Half the window in whole segments, at least two. */
-static uint64_t reno_half(const struct gw_cc *cc)
-{
-    uint64_t half = cc->cwnd_bytes / 2;
-
-    half -= half % cc->mss_bytes;
-    return half < 2u * cc->mss_bytes ? 2u * cc->mss_bytes : half;
-}
 
 static void reno_init(struct gw_cc *cc, uint64_t now_ps)
 {
@@ -31,36 +23,12 @@ static void reno_init(struct gw_cc *cc, uint64_t now_ps)
     r->credit_bytes = 0;
 }
 
-/* Slow start up to ssthresh; returns the acked bytes that are left over. */
-static uint64_t reno_slow_start(struct gw_cc *cc, uint64_t acked_bytes)
-{
-    uint64_t room = cc->ssthresh_bytes - cc->cwnd_bytes;
-    uint64_t used = acked_bytes < room ? acked_bytes : room;
-
-    cc->cwnd_bytes += used;
-    return acked_bytes - used;
-}
-
 static void reno_on_ack(struct gw_cc *cc, const struct gw_cc_ack *ack)
 {
     struct reno_priv *r = cc->priv;
-    uint64_t acked = ack->acked_bytes;
 
-    if (ack->in_recovery || !ack->cwnd_limited)
-        return;
-    if (cc->cwnd_bytes < cc->ssthresh_bytes)
-        acked = reno_slow_start(cc, acked);
-    if (!acked)
-        return;
-    if (r->credit_bytes >= cc->cwnd_bytes) {     /* gathered at a larger window: apply it gently */
-        r->credit_bytes = 0;
-        cc->cwnd_bytes += cc->mss_bytes;
-    }
-    r->credit_bytes += acked;
-    if (r->credit_bytes >= cc->cwnd_bytes) {
-        r->credit_bytes -= cc->cwnd_bytes;
-        cc->cwnd_bytes += cc->mss_bytes;
-    }
+    if (!ack->in_recovery && ack->cwnd_limited)
+        gw_reno_grow(cc, &r->credit_bytes, ack->acked_bytes);
 }
 
 static void reno_on_loss(struct gw_cc *cc, const struct gw_cc_ack *ack, bool is_ecn)
@@ -70,7 +38,7 @@ static void reno_on_loss(struct gw_cc *cc, const struct gw_cc_ack *ack, bool is_
     (void)ack;
     (void)is_ecn;
     r->credit_bytes = 0;
-    cc->ssthresh_bytes = reno_half(cc);
+    cc->ssthresh_bytes = gw_reno_half(cc);
 }
 
 static void reno_on_timeout(struct gw_cc *cc, const struct gw_cc_ack *ack)

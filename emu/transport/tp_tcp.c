@@ -7,11 +7,12 @@
  * has arrived is lost, at once after three SACKed segments, else a quarter RTT later; lost
  * retransmissions are found by the same rule. Proportional rate reduction (RFC 6937), tail loss
  * probe, RTO by RFC 6298 with Linux's floor of 200 ms on the variance term, undo of spurious
- * recoveries by timestamps (RFC 3522), NewReno without SACK (RFC 6582), classic ECN (RFC 3168),
- * window validation and slow start after idle, delayed ACKs with 16 quick ones, FIN exchange. Who
- * gets no answer gives up as Linux does: after 6 repeated SYNs, and when nothing has been
- * acknowledged since a first timeout for the time that 15 retries from 200 ms take (924.6 s). The
- * flow then stays unfinished.
+ * recoveries by timestamps (RFC 3522), NewReno without SACK (RFC 6582), classic ECN (RFC 3168) and
+ * exact echoes (RFC 8257), delivery rates for who asks (tcp_rate.c), pacing in bursts of a
+ * millisecond, window validation and slow start after idle, delayed ACKs with 16 quick ones, FIN
+ * exchange. Who gets no answer gives up as Linux does: after 6 repeated SYNs, and when nothing has
+ * been acknowledged since a first timeout for the time that 15 retries from 200 ms take (924.6 s).
+ * The flow then stays unfinished.
  *
  * How it counts: positions are 64-bit stream offsets; the wire has their low 32 bits above an
  * initial number made from the flow. The FIN is one byte of that space behind the stream. Windows
@@ -43,12 +44,20 @@
 #define TCP_DUP_THRESH 3u
 #define TCP_TRIES_MAX 5u                          /* repetitions of SYN/ACK or FIN by a timer     */
 #define TCP_BLOCKS_MAX 4u
+#define TCP_BURST_MAX UINT64_C(65536)              /* payload of the longest super-segment        */
+#define TCP_SLOW_PACE_BPS 1200000u                 /* below it segments leave one by one          */
+#define TCP_UNPACED_SEGS 10u
 
 enum tcp_bit {                   /* as on the wire                                             */
     TCP_FIN = 0x01, TCP_SYN = 0x02, TCP_PSH = 0x08, TCP_ACK = 0x10, TCP_ECE = 0x40, TCP_CWR = 0x80
 };
 
-enum tcp_opt { TCP_HAS_TS = 1, TCP_HAS_SACK = 2, TCP_PAST_FIN = 4 };
+enum tcp_opt {
+    TCP_HAS_TS = 1, TCP_HAS_SACK = 2, TCP_PAST_FIN = 4,
+    TCP_EXACT_ECN = 8            /* the sender wants each mark echoed (RFC 8257)               */
+};
+
+enum tcp_ecn_peer { TCP_PEER_SAME, TCP_PEER_CLASSIC, TCP_PEER_OFF };
 
 /* The transport's 32 bytes of a packet. */
 struct tcp_hdr {
@@ -78,7 +87,8 @@ struct tcp_conf {
     uint64_t    rto_min_ps;
     uint64_t    delayed_ack_ps;  /* 0: every segment                                           */
     uint32_t    syn_retries, retries;              /* 0: for ever                              */
-    bool        sack, timestamps, syn, ecn, tlp;
+    uint32_t    ecn_peer;                          /* enum tcp_ecn_peer                        */
+    bool        sack, timestamps, syn, ecn, tlp, pacing;
 };
 
 enum tcp_phase { TCP_CLOSED, TCP_SYN_SENT, TCP_OPEN, TCP_DONE, TCP_GIVEN_UP };
@@ -86,6 +96,23 @@ enum tcp_state { TCP_CA_OPEN, TCP_CA_CWR, TCP_CA_RECOVERY, TCP_CA_LOSS };
 
 /* Of a node of the scoreboard, which covers [una, top); above top all is as first sent. */
 enum tcp_range { TCP_HOLE, TCP_LOST, TCP_RESENT, TCP_SACKED, TCP_RANGE_COUNT };
+
+/* What was known when segments left; all that leave at one time share it. */
+struct tcp_sent {
+    uint64_t ts_ps;
+    uint64_t delivered_bytes, delivered_ps;       /* by then, and when that was acknowledged    */
+    uint64_t first_ps;           /* when the newest of what was acknowledged by then had left   */
+    bool     app_limited;
+};
+
+/* Delivery rates, after Linux's tcp_rate.c; kept only for who asks for samples. */
+struct tcp_rate {
+    uint64_t delivered_ps, first_ps;
+    uint64_t app_limited_bytes;  /* samples count as limited until so much is delivered; 0: no  */
+    uint64_t written_bytes;      /* end of the stream as last seen                              */
+    uint32_t head, count, cap;   /* ring of cap (a power of two) in the order of leaving        */
+    struct tcp_sent *sent;
+};
 
 struct tcp_tx {
     /* What every ACK and every segment touches. */
@@ -111,6 +138,8 @@ struct tcp_tx {
     bool     careful;            /* next ACK takes the long road                               */
     bool     limited;            /* the window held the last output back                       */
     bool     ecn, cwr;           /* negotiated; say CWR with the next new segment              */
+    bool     every_ack;          /* the congestion control wants to see each                   */
+    bool     extras;             /* rates or pacing: something more to do per ACK and segment  */
 
     /* Loss. */
     uint64_t high_seq;           /* nxt when the episode began                                 */
@@ -128,7 +157,8 @@ struct tcp_tx {
     struct gw_seqset board;
     struct gw_seq_queue queue[TCP_SACKED];        /* by state; LOST in the order to be resent  */
 
-    uint64_t pace_ps;            /* no segment before                                          */
+    uint32_t burst_bytes;        /* payload that left since the pace was last advanced         */
+    struct tcp_rate *rate;       /* NULL: nobody asked                                         */
     struct gw_timer timer, pace;
     const struct tcp_conf *conf;
 };
@@ -669,6 +699,132 @@ static void tcp_rack(struct tcp_tx *t, uint64_t now)
     }
 }
 
+/* ---- the sender: delivery rates ------------------------------------------------------------- */
+
+static enum gw_status tcp_rate_open(struct gw_tx *tx, struct tcp_tx *t, struct gw_error *err)
+{
+    t->rate = tx->host->resize(NULL, sizeof *t->rate);
+    if (!t->rate)
+        return gw_fail(err, GW_NOMEM, "out of memory for flow %u", tx->flow);
+    memset(t->rate, 0, sizeof *t->rate);
+    return GW_OK;
+}
+
+static struct tcp_sent *tcp_rate_at(const struct tcp_rate *r, uint32_t i)
+{
+    return &r->sent[(r->head + i) & (r->cap - 1)];
+}
+
+/* Room for one more; out of memory the oldest is forgotten. */
+static bool tcp_rate_room(struct gw_tx *tx, struct tcp_rate *r)
+{
+    struct tcp_sent *v;
+
+    if (r->count < r->cap)
+        return true;
+    v = tx->host->resize(r->sent, 2 * (r->cap ? r->cap : 16) * sizeof *v);
+    if (!v && !r->cap)
+        return false;
+    if (!v) {
+        r->head++;
+        r->count--;
+        return true;
+    }
+    if (r->cap)                                    /* the wrapped part goes behind the rest     */
+        memcpy(v + r->cap, v, (r->head & (r->cap - 1)) * sizeof *v);
+    r->head &= r->cap ? r->cap - 1 : 0;
+    r->cap = 2 * (r->cap ? r->cap : 16);
+    r->sent = v;
+    return true;
+}
+
+/* A segment leaves now. */
+static void tcp_rate_sent(struct gw_tx *tx, struct tcp_tx *t, uint32_t bytes, uint64_t now)
+{
+    const struct gw_cc_ops *ops = tx->cc.ops;
+    struct tcp_rate *r = t->rate;
+
+    if (ops->on_sent)
+        ops->on_sent(&tx->cc, bytes, tcp_in_flight(t), r && r->app_limited_bytes, now);
+    if (!r)
+        return;
+    if (t->nxt == t->una)
+        r->first_ps = r->delivered_ps = now;
+    if (r->count && tcp_rate_at(r, r->count - 1)->ts_ps == now)
+        r->count--;
+    if (!tcp_rate_room(tx, r))
+        return;
+    *tcp_rate_at(r, r->count++) = (struct tcp_sent){
+        .ts_ps = now, .delivered_bytes = t->delivered_bytes, .delivered_ps = r->delivered_ps,
+        .first_ps = r->first_ps, .app_limited = r->app_limited_bytes != 0,
+    };
+}
+
+static const struct tcp_sent *tcp_rate_find(const struct tcp_rate *r, uint64_t ts)
+{
+    uint32_t low = 0, high = r->count;
+
+    while (low < high) {
+        uint32_t mid = (low + high) / 2;
+
+        if (tcp_rate_at(r, mid)->ts_ps < ts)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < r->count && tcp_rate_at(r, low)->ts_ps == ts ? tcp_rate_at(r, low) : NULL;
+}
+
+/* The kernel's clock of rates. */
+static uint64_t tcp_whole_us(uint64_t ps)
+{
+    return ps - ps % GW_PS_PER_US;
+}
+
+/* The sample of an ACK caused by a segment that left at @ts; delivered_bytes is up to date. The
+ * interval is the longer of the times of sending and of acknowledging what was delivered in it. */
+static void tcp_rate_acked(struct tcp_tx *t, struct gw_cc_ack *a, uint64_t ts, uint64_t now)
+{
+    struct tcp_rate *r = t->rate;
+    const struct tcp_sent *s;
+    uint64_t send, ack;
+
+    if (t->delivered_bytes > r->app_limited_bytes)
+        r->app_limited_bytes = 0;
+    if (!a->acked_bytes)
+        return;
+    r->delivered_ps = now;
+    s = tcp_rate_find(r, ts);
+    if (s) {
+        r->first_ps = ts;
+        send = tcp_whole_us(ts) - tcp_whole_us(s->first_ps);
+        ack = tcp_whole_us(now) - tcp_whole_us(s->delivered_ps);
+        a->sample_prior_bytes = s->delivered_bytes;
+        a->sample_app_limited = s->app_limited;
+        a->sample_ps = tcp_max(send, ack);
+        if (a->sample_ps < tcp_whole_us(t->min_rtt_ps))
+            a->sample_ps = 0;                      /* nonsense, of a retransmission             */
+        if (a->sample_ps)
+            a->rate_bps = gw_mul_div((t->delivered_bytes - s->delivered_bytes) * 8, GW_PS_PER_S,
+                                     a->sample_ps);
+    }
+    while (r->count && tcp_rate_at(r, 0)->ts_ps < t->head_sent_ps) {
+        r->head++;
+        r->count--;
+    }
+}
+
+/* More was written: if nothing was waiting, what leaves next was held back by the application. */
+static void tcp_rate_written(const struct gw_tx *tx, struct tcp_tx *t)
+{
+    struct tcp_rate *r = t->rate;
+    uint64_t out = tcp_in_flight(t);
+
+    if (t->nxt + t->mss > r->written_bytes && !t->lost_bytes && out < tx->cc.cwnd_bytes)
+        r->app_limited_bytes = tcp_max(t->delivered_bytes + out, 1);
+    r->written_bytes = tx->written_bytes;
+}
+
 /* ---- the sender: congestion states ----------------------------------------------------------- */
 
 static void tcp_cc_ack(const struct gw_tx *tx, const struct tcp_tx *t, struct gw_cc_ack *a,
@@ -710,7 +866,8 @@ static void tcp_enter_reduction(struct gw_tx *tx, struct tcp_tx *t, enum tcp_sta
 
 static void tcp_exit_recovery(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
 {
-    if (t->state != TCP_CA_LOSS && tx->cc.ssthresh_bytes != UINT64_MAX)
+    if (t->state != TCP_CA_LOSS && tx->cc.ssthresh_bytes != UINT64_MAX &&
+        !tx->cc.ops->owns_window)
         tx->cc.cwnd_bytes = tx->cc.ssthresh_bytes;
     t->state = TCP_CA_OPEN;
     t->undo = false;
@@ -726,8 +883,10 @@ static void tcp_undo(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
     struct gw_seqset *b = &t->board;
     uint32_t i;
 
-    tx->cc.cwnd_bytes = tcp_max(tx->cc.cwnd_bytes, t->undo_cwnd);
-    tx->cc.ssthresh_bytes = tcp_max(tx->cc.ssthresh_bytes, t->undo_ssthresh);
+    if (!tx->cc.ops->owns_window) {
+        tx->cc.cwnd_bytes = tcp_max(tx->cc.cwnd_bytes, t->undo_cwnd);
+        tx->cc.ssthresh_bytes = tcp_max(tx->cc.ssthresh_bytes, t->undo_ssthresh);
+    }
     while ((i = b->tail) != GW_SEQ_NIL && b->node[i].state == TCP_LOST) {
         t->top = b->node[i].start;
         tcp_board_unqueue(t, i);
@@ -750,7 +909,7 @@ static void tcp_prr(struct gw_tx *tx, struct tcp_tx *t, uint64_t delivered, bool
 {
     uint64_t out = tcp_in_flight(t), ssthresh = tx->cc.ssthresh_bytes, mss = t->mss, may;
 
-    if (!delivered)
+    if (!delivered || tx->cc.ops->owns_window)
         return;
     t->prr_delivered += delivered;
     if (out > ssthresh) {
@@ -811,7 +970,7 @@ static inline void tcp_validate(struct gw_tx *tx, struct tcp_tx *t, bool limited
         return;
     }
     t->used_bytes = tcp_max(t->used_bytes, out);
-    if (now - t->used_ps < t->rto_ps || tx->cc.ops->paces)
+    if (now - t->used_ps < t->rto_ps || tx->cc.ops->owns_window)
         return;
     /* Not limited for a whole timeout: what is not used is not known to be there. */
     used = tcp_max(t->used_bytes, (uint64_t)tx->cc.initial_window * t->mss);
@@ -851,11 +1010,13 @@ static inline bool tcp_send(struct gw_tx *tx, struct tcp_tx *t, uint64_t seq, ui
     h->window = t->ts_recent_ms;
     h->wscale = t->wscale;
     h->opts = t->opts;
-    if (GW_UNLIKELY(t->ecn) && !again && len) {     /* retransmissions are not ECN-capable */
-        p->ecn = GW_ECN_ECT0;
-        if (t->cwr)
+    if (GW_UNLIKELY(t->ecn)) {
+        bool fresh = !again && len;                 /* others are ECN-capable only with dctcp  */
+
+        p->ecn = fresh || t->opts & TCP_EXACT_ECN ? GW_ECN_ECT0 : GW_ECN_NOT_ECT;
+        if (fresh && t->cwr)
             flags |= TCP_CWR;
-        t->cwr = false;
+        t->cwr &= !fresh;
     }
     h->flags = flags;
     p->len_bytes = t->hdr_bytes + len;
@@ -866,14 +1027,73 @@ static inline bool tcp_send(struct gw_tx *tx, struct tcp_tx *t, uint64_t seq, ui
         tx->stats.retrans_pkts++;
         tx->stats.retrans_bytes += len;
     }
-    if (GW_UNLIKELY(tx->cc.pacing_bps != 0))
-        t->pace_ps = tcp_later(tcp_max(t->pace_ps, now),
-                               gw_mul_div((uint64_t)len * 8, GW_PS_PER_S, tx->cc.pacing_bps));
+    if (GW_UNLIKELY(t->extras)) {
+        t->burst_bytes += len;
+        tcp_rate_sent(tx, t, len, now);
+    }
     if (GW_UNLIKELY(tx->traced))
         tcp_trace(tx, t, p, now);
     tx->host->emit_tx(tx, p, now);
     return true;
 }
+
+/* ---- the sender: pace ------------------------------------------------------------------------ */
+
+/* Segments that leave at once: a millisecond at the pace and, over short paths, a share of 64 KiB
+ * more, at least two (tcp_tso_autosize()). */
+static uint32_t tcp_burst_segs(const struct gw_tx *tx, const struct tcp_tx *t)
+{
+    uint64_t bytes = tx->cc.pacing_bps / 8 >> 10, shift = t->min_rtt_ps / GW_PS_PER_US >> 9;
+    uint64_t least = tx->cc.ops->paces && tx->cc.pacing_bps < TCP_SLOW_PACE_BPS ? 1 : 2;
+
+    if (shift < 32)
+        bytes += TCP_BURST_MAX >> shift;
+    return (uint32_t)tcp_max(tcp_min(bytes, TCP_BURST_MAX) / t->mss, least);
+}
+
+/* How many segments may leave now; 0: the pace says later, and a timer is set. */
+static uint32_t tcp_pace_open(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
+{
+    if (now < tx->cc.next_send_ps) {
+        tx->host->timer_set(tx->net, &t->pace, tx->cc.next_send_ps);
+        return 0;
+    }
+    return tcp_burst_segs(tx, t);
+}
+
+/* A burst has left: the next one waits until its payload is through at the pace. A burst that left
+ * late may make up for it by half of that. The first ten segments do not wait. */
+static void tcp_pace_close(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
+{
+    uint64_t at = tcp_max(tx->cc.next_send_ps, now), late = at - tx->cc.next_send_ps, ps;
+
+    if (tx->cc.pacing_bps && t->burst_bytes && tx->stats.sent_pkts >= TCP_UNPACED_SEGS) {
+        ps = gw_mul_div((uint64_t)t->burst_bytes * 8, GW_PS_PER_S, tx->cc.pacing_bps);
+        tx->cc.next_send_ps = tcp_later(at, ps - tcp_min(ps / 2, late));
+    }
+    t->burst_bytes = 0;
+}
+
+/* The rate of who does not set one: above the window's own, more so in slow start. */
+static void tcp_pace_by_window(struct gw_tx *tx, const struct tcp_tx *t)
+{
+    uint64_t bytes = tcp_max(tx->cc.cwnd_bytes, t->nxt - t->una);
+    uint32_t percent = tx->cc.cwnd_bytes < tx->cc.ssthresh_bytes / 2 ? 200 : 120;
+
+    if (t->srtt8_ps)
+        tx->cc.pacing_bps = gw_mul_div(bytes * 8 * percent / 100, 8 * GW_PS_PER_S, t->srtt8_ps);
+}
+
+/* Behind an ACK of a flow that is paced or measured. */
+static void tcp_ack_extras(struct gw_tx *tx, struct tcp_tx *t)
+{
+    if (t->conf->pacing && !tx->cc.ops->paces)
+        tcp_pace_by_window(tx, t);
+    if (t->rate && tx->cc.low_rate)
+        t->rate->app_limited_bytes = tcp_max(t->delivered_bytes + tcp_in_flight(t), 1);
+}
+
+/* ---- the sender: windows -------------------------------------------------------------------- */
 
 /* The next lost range goes out again: its first segment becomes a node of its own. */
 static bool tcp_resend(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
@@ -920,7 +1140,7 @@ static void tcp_idle_restart(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
 
     if (t->last_sent_ps && cc->ops->on_idle_restart)
         cc->ops->on_idle_restart(cc, idle, t->rto_ps);
-    if (!t->last_sent_ps || idle <= t->rto_ps || cc->ops->paces)
+    if (!t->last_sent_ps || idle <= t->rto_ps || cc->ops->owns_window)
         return;
     cc->ssthresh_bytes = tcp_max(cc->ssthresh_bytes, cc->cwnd_bytes / 4 * 3);
     first = tcp_min((uint64_t)cc->initial_window * t->mss, cc->cwnd_bytes);
@@ -960,16 +1180,14 @@ static inline uint32_t tcp_next_len(const struct gw_tx *tx, const struct tcp_tx 
 static void tcp_output(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
 {
     uint64_t end = tcp_end(tx, t), room = 0, before = t->nxt;
-    bool limited = false, again, any = false;
-    uint32_t n;
+    bool limited = false, again, any = false, paced = tx->cc.pacing_bps != 0;
+    uint32_t n, burst = 0;
 
     if (t->phase != TCP_OPEN)
         return;
     while ((n = tcp_next_len(tx, t, end, &limited)) != 0) {
-        if (GW_UNLIKELY(tx->cc.pacing_bps != 0) && now < t->pace_ps) {
-            tx->host->timer_set(tx->net, &t->pace, t->pace_ps);
+        if (GW_UNLIKELY(paced) && !burst && !(burst = tcp_pace_open(tx, t, now)))
             break;
-        }
         if (!room && !(room = tx->host->nic_room(tx, now)))
             break;
         again = t->lost_bytes != 0;
@@ -978,7 +1196,13 @@ static void tcp_output(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
         t->prr_out += n;
         room -= tcp_min(room, n + t->hdr_bytes);
         any = true;
+        if (GW_UNLIKELY(paced) && (--burst == 0 || again)) {
+            tcp_pace_close(tx, t, now);
+            burst = 0;
+        }
     }
+    if (GW_UNLIKELY(paced))
+        tcp_pace_close(tx, t, now);
     if (any || limited) {
         limited |= tcp_in_flight(t) + t->mss > tx->cc.cwnd_bytes;
         tcp_validate(tx, t, limited, now);
@@ -1006,6 +1230,8 @@ static void tcp_send_control(struct gw_tx *tx, struct tcp_tx *t, uint8_t flags, 
     h->wscale = t->wscale;
     h->opts = t->opts;
     p->len_bytes = t->hdr_bytes;
+    if (t->opts & TCP_EXACT_ECN)
+        p->ecn = GW_ECN_ECT0;
     if (flags & TCP_SYN) {
         h->window = TCP_WINDOW_FIRST | (uint32_t)tcp_min(tx->mtu_bytes - 40, 65535) << 16;
         p->len_bytes = TCP_L3_BYTES + tcp_syn_bytes(t->opts);
@@ -1022,7 +1248,7 @@ static void tcp_send_syn(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
     t->rto_due_ps = tcp_later(now, tcp_min(TCP_RTO_FIRST_PS << tcp_min(t->syn_tries, 7),
                                            TCP_RTO_MAX_PS));
     t->syn_tries++;
-    tcp_send_control(tx, t, TCP_SYN | (t->conf->ecn ? TCP_ECE | TCP_CWR : 0), now);
+    tcp_send_control(tx, t, TCP_SYN | (t->conf->ecn || t->opts & TCP_EXACT_ECN ? TCP_ECE | TCP_CWR : 0), now);
     tcp_arm(tx, t);
 }
 
@@ -1069,7 +1295,8 @@ static void tcp_probe_acked(struct gw_tx *tx, struct tcp_tx *t, uint64_t ack, bo
             return;
         tcp_cc_ack(tx, t, &a, now);
         tx->cc.ops->on_loss(&tx->cc, &a, false);
-        tx->cc.cwnd_bytes = tx->cc.ssthresh_bytes;
+        if (!tx->cc.ops->owns_window)
+            tx->cc.cwnd_bytes = tx->cc.ssthresh_bytes;
     }
 }
 
@@ -1185,15 +1412,27 @@ static void tcp_ack_slow(struct gw_tx *tx, struct tcp_tx *t, struct gw_pkt *p, u
     a.acked_pkts = (uint32_t)((gain + t->mss - 1) / t->mss);
     a.rtt_ps = gain ? (now - ts ? now - ts : 1) : 0;
     a.ece = t->ecn && h->flags & TCP_ECE;
-    if (a.ece)
+    if (a.ece) {
         tx->stats.ce_in++;
+        a.ce_bytes = t->opts & TCP_EXACT_ECN ? gain : 0;
+        tx->stats.ce_bytes += a.ce_bytes;
+    }
     tcp_try_exit(tx, t, ts, advanced, now);
     tcp_react(tx, t, &a, advanced, now);
     a.in_recovery = t->state == TCP_CA_CWR || t->state == TCP_CA_RECOVERY;
     if (a.in_recovery)
         tcp_prr(tx, t, gain, advanced && t->lost_total == lost);
-    if (gain && (advanced || a.in_recovery))
+    if (t->every_ack) {
+        a.state = t->state;
+        a.lost_bytes = t->lost_total - lost;
+        a.in_flight_after_bytes = tcp_in_flight(t);
+    }
+    if (t->rate)
+        tcp_rate_acked(t, &a, ts, now);
+    if (gain ? advanced || a.in_recovery || t->every_ack : a.lost_bytes && t->every_ack)
         tx->cc.ops->on_ack(&tx->cc, &a);
+    if (t->extras)
+        tcp_ack_extras(tx, t);
     tcp_set_probe(t, now);
     t->careful = t->state != TCP_CA_OPEN || t->board.count || t->sacked_bytes ||
                  t->tlp_high != GW_NEVER;
@@ -1219,7 +1458,14 @@ static inline void tcp_ack_fast(struct gw_tx *tx, struct tcp_tx *t, const struct
     a.srtt_ps = t->srtt8_ps >> 3;
     a.min_rtt_ps = t->min_rtt_ps;
     tcp_ack_basics(t, h, true, now);
+    if (GW_UNLIKELY(t->every_ack)) {
+        a.in_flight_after_bytes = tcp_in_flight(t);
+        if (t->rate)
+            tcp_rate_acked(t, &a, h->ts_ps, now);
+    }
     tx->cc.ops->on_ack(&tx->cc, &a);
+    if (GW_UNLIKELY(t->extras))
+        tcp_ack_extras(tx, t);
     tcp_set_probe(t, now);
 }
 
@@ -1232,6 +1478,8 @@ static void tcp_established(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
         t->rto_ps = t->conf->syn && t->syn_tries > 1 ? TCP_RTO_FALLBACK_PS : TCP_RTO_FIRST_PS;
     if (t->syn_tries > 2)
         tx->cc.cwnd_bytes = t->mss;
+    if (t->extras)
+        tcp_ack_extras(tx, t);
 }
 
 /* SYN/ACK. */
@@ -1240,7 +1488,8 @@ static void tcp_tx_syn_ack(struct gw_tx *tx, struct tcp_tx *t, const struct tcp_
 {
     if (t->phase == TCP_SYN_SENT) {
         t->opts &= h->opts;
-        t->ecn = t->conf->ecn && h->flags & TCP_ECE;
+        t->ecn = h->flags & TCP_ECE;               /* never without having been asked           */
+        tx->cc.ecn_refused = !t->ecn;
         t->ts_recent_ms = h->tsval_ms;
         t->wnd_end = h->window & 0xffff;
         /* Without timestamps the answer to a repeated SYN is no sample (Karn). */
@@ -1302,6 +1551,8 @@ static void tcp_tx_write(struct gw_tx *tx, uint64_t now)
 {
     struct tcp_tx *t = tx->priv;
 
+    if (t->rate)
+        tcp_rate_written(tx, t);
     if (tx->closing && t->phase == TCP_CLOSED && !tx->written_bytes) {
         t->phase = TCP_DONE;
         tx->host->tx_closed(tx, now);
@@ -1421,7 +1672,14 @@ static enum gw_status tcp_tx_init(struct gw_tx *tx, uint64_t now, struct gw_erro
     t->rto_due_ps = t->tlp_due_ps = t->reo_due_ps = GW_NEVER;
     t->rto_ps = TCP_RTO_FIRST_PS;
     t->wnd_end = TCP_WINDOW_FIRST;
-    t->ecn = t->conf->ecn && !t->conf->syn;
+    if (cc->ops->ecn == GW_CC_ECN_EXACT && (t->conf->syn || t->conf->ecn_peer == TCP_PEER_SAME))
+        t->opts |= TCP_EXACT_ECN;
+    if (!t->conf->syn) {                           /* as if agreed before                        */
+        t->ecn = t->opts & TCP_EXACT_ECN || (t->conf->ecn && t->conf->ecn_peer != TCP_PEER_OFF);
+        cc->ecn_refused = !t->ecn;
+    }
+    t->every_ack = cc->ops->samples || cc->ops->ecn == GW_CC_ECN_EXACT;
+    t->extras = cc->ops->samples || cc->ops->paces || t->conf->pacing;
     gw_seqset_init(&t->board);
     for (uint32_t i = 0; i < GW_ARRAY_LEN(t->queue); i++)
         gw_seq_queue_init(&t->queue[i]);
@@ -1433,6 +1691,8 @@ static enum gw_status tcp_tx_init(struct gw_tx *tx, uint64_t now, struct gw_erro
     cc->initial_window = t->conf->initial_window;
     cc->cwnd_bytes = (uint64_t)t->mss * t->conf->initial_window;
     cc->ssthresh_bytes = UINT64_MAX;
+    if (cc->ops->samples && tcp_rate_open(tx, t, err) != GW_OK)
+        return err->code;
     if (cc->ops->init)
         cc->ops->init(cc, now);
     return GW_OK;
@@ -1445,6 +1705,10 @@ static void tcp_tx_fini(struct gw_tx *tx)
     tx->host->timer_stop(tx->net, &t->timer);
     tx->host->timer_stop(tx->net, &t->pace);
     gw_seqset_fini(&t->board, tx->host->release);
+    if (t->rate) {
+        tx->host->release(t->rate->sent);
+        tx->host->release(t->rate);
+    }
 }
 
 /* ---- the receiver ---------------------------------------------------------------------------- */
@@ -1497,7 +1761,7 @@ static inline void tcp_send_ack(struct gw_rx *rx, struct tcp_rx *r, struct gw_pk
     p->len_bytes = TCP_L3_BYTES + tcp_opt_bytes(r->opts);
     p->orig_len_bytes = 0;
     p->flags = GW_PKT_REVERSE;
-    p->ecn = GW_ECN_NOT_ECT;
+    p->ecn = r->opts & TCP_EXACT_ECN && r->ecn ? GW_ECN_ECT0 : GW_ECN_NOT_ECT;
     if (GW_UNLIKELY(r->careful)) {
         if (r->ece)
             h->flags |= TCP_ECE;
@@ -1559,7 +1823,9 @@ static void tcp_rx_syn(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, uin
     const struct tcp_hdr *h = tcp_hdr(p);
 
     r->opts &= h->opts;
-    r->ecn = r->conf->ecn && h->flags & TCP_ECE && h->flags & TCP_CWR;
+    /* A SYN that is ECN-capable itself asks for exact echoes: nothing less is granted. */
+    r->ecn = h->flags & TCP_ECE && h->flags & TCP_CWR && r->conf->ecn_peer != TCP_PEER_OFF &&
+             (h->opts & TCP_EXACT_ECN ? r->opts & TCP_EXACT_ECN : r->conf->ecn);
     r->ts_ps = r->ts_recent_ps = h->ts_ps;
     r->syn_wait = r->careful = true;
     r->again_ps = tcp_later(now, tcp_min(TCP_RTO_FIRST_PS << tcp_min(r->tries, 7),
@@ -1623,11 +1889,36 @@ static void tcp_reassemble(struct gw_rx *rx, struct tcp_rx *r, uint64_t s, uint6
     tcp_drop_blocks(r);
 }
 
-/* Classic ECN: echo from a mark until the sender says that it has reacted. */
-static void tcp_rx_ecn(struct tcp_rx *r, const struct gw_pkt *p, uint8_t flags)
+/* Each change between marked and not marked is told at once, and what was held back before it goes
+ * first, so that the sender can count marked bytes (RFC 8257 3.2). */
+static void tcp_rx_exact(struct gw_rx *rx, struct tcp_rx *r, bool marked, bool cwr, uint64_t now)
 {
+    r->opts |= TCP_EXACT_ECN;
+    if (marked != r->ece) {
+        struct gw_pkt *p = r->nxt > r->acked ? rx->host->pkt_alloc(rx->net) : NULL;
+
+        if (p)
+            tcp_send_ack(rx, r, p, now);
+        r->ece = marked;
+        cwr = true;
+    }
+    if (cwr)
+        r->quick = (uint32_t)tcp_max(r->quick, 1);
+}
+
+/* Classic ECN: echo from a mark until the sender says that it has reacted. */
+static void tcp_rx_ecn(struct gw_rx *rx, struct tcp_rx *r, const struct gw_pkt *p, uint64_t now)
+{
+    const struct tcp_hdr *h = (const struct tcp_hdr *)(const void *)p->tp;
+    uint8_t flags = h->flags;
+
     if (!r->ecn)
         return;
+    if (h->opts & TCP_EXACT_ECN) {
+        if (h->len)
+            tcp_rx_exact(rx, r, p->ecn == GW_ECN_CE, flags & TCP_CWR, now);
+        return;
+    }
     if (flags & TCP_CWR)
         r->ece = false;
     if (p->ecn == GW_ECN_CE) {
@@ -1660,7 +1951,7 @@ static void tcp_rx_slow(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, ui
         r->closed = true;
         r->again_ps = GW_NEVER;
     }
-    tcp_rx_ecn(r, p, h->flags);
+    tcp_rx_ecn(rx, r, p, now);
     if (end == h->seq) {                                 /* a pure ACK */
         r->careful = r->ooo.count || r->ece || r->fin != GW_NEVER;
         rx->host->pkt_free(rx->net, p);
@@ -1733,7 +2024,9 @@ static enum gw_status tcp_rx_init(struct gw_rx *rx, uint64_t now, struct gw_erro
     r->opts = tcp_opts(r->conf);
     r->wscale = tcp_wscale(r->conf);
     r->window_max = tcp_window_max(r->conf);
-    r->ecn = r->conf->ecn && !r->conf->syn;
+    if (r->conf->syn && r->conf->ecn_peer == TCP_PEER_SAME)
+        r->opts |= TCP_EXACT_ECN;                  /* until the SYN says otherwise              */
+    r->ecn = !r->conf->syn && r->conf->ecn_peer != TCP_PEER_OFF;
     gw_seqset_init(&r->ooo);
     r->timer.fire = tcp_rx_fire;
     r->timer.owner = rx;
@@ -1907,6 +2200,12 @@ static const struct gw_param tcp_params[] = {
       "Open with a handshake and close with FIN; no: flows exist from the start." },
     { "ecn", GW_P_BOOL, offsetof(struct tcp_conf, ecn), "off", NULL, NULL,
       "Explicit congestion notification (RFC 3168)." },
+    { "ecn_peer", GW_P_CHOICE, offsetof(struct tcp_conf, ecn_peer), "same", "same|classic|off",
+      NULL, "What the receiver makes of ECN: what the sender's congestion control asks; RFC 3168 "
+      "alone, so that it refuses dctcp, which then runs as reno; or nothing." },
+    { "pacing", GW_P_BOOL, offsetof(struct tcp_conf, pacing), "no", NULL, NULL,
+      "Spread segments over the round trip, as Linux with fq at the sender does: at 200 % of the "
+      "window per round trip in slow start, else 120 %; bbr paces in any case." },
     { "tlp", GW_P_BOOL, offsetof(struct tcp_conf, tlp), "yes", NULL, NULL,
       "Tail loss probe." },
 };

@@ -87,9 +87,15 @@ struct gw_cc_ops {
     /* Optional: congestion notification packet (RoCE), or a negative acknowledgement. */
     void (*on_cnp)(struct gw_cc *cc, uint64_t now_ps);
     void (*on_nack)(struct gw_cc *cc, uint64_t now_ps);
+    /* Optional, of who samples or paces: a segment leaves, so much was in flight before it. */
     void (*on_sent)(struct gw_cc *cc, uint64_t bytes, uint64_t in_flight_bytes, bool app_limited,
-                    uint64_t now_ps);                                  /* optional            */
+                    uint64_t now_ps);
     void (*fini)(struct gw_cc *cc);                 /* optional: stops its timers              */
+    /* Wants rate samples; on_ack is then called for every ACK that brings something. */
+    bool samples;
+    /* Sets cwnd_bytes itself in every state: the transport neither reduces it in recovery nor
+     * restores it afterwards, nor cuts it after idle time. A timeout still leaves one segment. */
+    bool owns_window;
     void (*spare[8])(void);
 };
 
@@ -111,6 +117,10 @@ struct gw_cc {
     /* Window or rate has grown outside an ACK: the transport goes on sending. Set by it. */
     void   (*wake)(struct gw_cc *cc, uint64_t now_ps);
     void    *tx;                /* struct gw_tx                                                */
+    uint64_t next_send_ps;      /* by the pace, no segment before; written by the transport    */
+    bool     ecn_refused;       /* the peer does not echo as ops->ecn asks; by the transport   */
+    bool     low_rate;          /* set by the cc: what leaves now is slow on purpose, so that its
+                                   samples count as limited by the application                 */
 };
 
 /* ---- packet transports -------------------------------------------------------------------- */
@@ -122,6 +132,7 @@ struct gw_flow_stats {          /* written by the transport                     
     uint64_t retrans_pkts, retrans_bytes;
     uint64_t timeouts, recoveries, spurious;
     uint64_t acks_in, ce_in;
+    uint64_t ce_bytes;                       /* acked as marked (exact echoes)                */
 };
 
 struct gw_tx {

@@ -13,7 +13,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-extern const struct gw_plugin gw_transport_tcp, gw_cc_newreno, gw_cc_reno, gw_cc_cubic;
+extern const struct gw_plugin gw_transport_tcp, gw_cc_newreno, gw_cc_reno, gw_cc_cubic, gw_cc_bbr,
+    gw_cc_dctcp;
 
 #define MS GW_PS_PER_MS
 #define MSS 1448u
@@ -93,6 +94,8 @@ struct net {
     uint8_t *map;                       /* a byte per byte of the stream: has arrived           */
     uint8_t *passed;                    /* per segment: how often it came by                    */
     uint64_t delivered, acked, done_ps, closed_ps;
+    double   queued;                    /* packet x ps in the queue, in the last two thirds       */
+    uint32_t queue_min, queue_max;      /* packets that an arrival met, in the last two thirds    */
     uint64_t data_pkts, data_drops, acks, syns, syn_acks, fins, marks, max_wire_bytes;
     struct seen first[4];               /* SYN, SYN/ACK, data, ACK with the most options        */
     uint32_t isn;                       /* initial sequence number, from the first packet       */
@@ -305,6 +308,13 @@ static bool serve(struct net *n, struct gw_pkt *p, uint64_t *at)
     if (n->s.queue || n->s.nic_bytes)
         n->leave[n->leave_tail++ % LINE_MAX_PKTS] = n->busy_until;
     *at = n->busy_until;
+    if (n->s.until_ps && n->now > n->s.until_ps / 3) {
+        uint32_t met = n->leave_tail - n->leave_head - 1;
+
+        n->queued += (double)(*at - n->now);
+        n->queue_min = met < n->queue_min ? met : n->queue_min;
+        n->queue_max = met > n->queue_max ? met : n->queue_max;
+    }
     return true;
 }
 
@@ -509,6 +519,7 @@ static struct net *net_open(const struct setup *s, bool map)
     char name[32];
 
     n->s = *s;
+    n->queue_min = UINT32_MAX;
     if (!n->s.mtu)
         n->s.mtu = 1500;
     n->host = (struct gw_host){
@@ -540,6 +551,7 @@ static struct net *net_open(const struct setup *s, bool map)
     n->rx.priv = calloc(1, ops->rx_bytes);
     n->tx.cc.ops = cc;
     n->tx.cc.priv = calloc(1, cc->priv_bytes + 1);
+    gw_rng_open(&n->tx.cc.rng, s->seed, "cc");
     n->tx.cc.conf = conf_of(s->cc, cc->conf_bytes, s);
     CU_ASSERT_FATAL(ops->tx_init(&n->tx, 0, &err) == GW_OK);
     CU_ASSERT_FATAL(ops->rx_init(&n->rx, 0, &err) == GW_OK);
@@ -834,16 +846,19 @@ static void always_completes(void)
     static const char *const switches[][2] = {
         { NULL, NULL }, { "sack", "no" }, { "timestamps", "no" }, { "syn", "no" }, { "tlp", "no" },
         { "ecn", "on" }, { "delayed_ack", "0" }, { "window", "20000" }, { "mss", "333" },
+        { "pacing", "yes" },
     };
+    static const struct gw_plugin *const ccs[] = { &gw_cc_newreno, &gw_cc_cubic, &gw_cc_bbr,
+                                                   &gw_cc_dctcp };
     char what[96];
 
     for (uint32_t w = 0; w < GW_ARRAY_LEN(switches); w++)
         for (uint32_t l = 0; l < GW_ARRAY_LEN(losses); l++)
-            for (uint32_t k = 0; k < 4; k++) {
-                struct setup s = { .cc = k % 2 ? &gw_cc_cubic : &gw_cc_newreno, .queue = 50,
+            for (uint32_t k = 0; k < 8; k++) {
+                struct setup s = { .cc = ccs[k % 2 + k / 4 * 2], .queue = 50,
                                    .rate_bps = 100000000, .rtt_ps = 10 * MS, .seed = 11 * l + k,
-                                   .loss = losses[l], .ack_loss = k < 2 ? 0.1 : 0,
-                                   .reorder = k == 2 ? 0.1 : 0, .bytes = 1000001, .mark_above = 25,
+                                   .loss = losses[l], .ack_loss = k % 4 < 2 ? 0.1 : 0,
+                                   .reorder = k % 4 == 2 ? 0.1 : 0, .bytes = 1000001, .mark_above = 25,
                                    .set = { { switches[w][0], switches[w][1] } } };
 
                 snprintf(what, sizeof what, "%s %s, loss %g, case %u",
@@ -1118,11 +1133,298 @@ static const struct gw_cc_ops paced_ops = {
 static void pacing(void)
 {
     static const struct gw_plugin cc = { GW_PLUGIN_HEAD(GW_KIND_CC, paced_ops), .name = "paced" };
-    struct setup s = { .cc = &cc, .rtt_ps = 40 * MS, .bytes = 200 * MSS };
+    struct setup s = { .cc = &cc, .rtt_ps = 20 * MS, .bytes = 200 * MSS };
     struct net *n = transfer(&s, "paced");
 
-    CHECK_ROW(n->done_ps == 40 * MS + 199 * MS + 20 * MS, "%.3f ms", (double)n->done_ps / 1e9);
+    /* Ten at once, pairs from half a pair's time behind the burst that came late, then by the pace. */
+    CHECK_ROW(n->done_ps == 20 * MS + 1 * MS + 94 * 2 * MS + 10 * MS, "%.3f ms",
+              (double)n->done_ps / 1e9);
     net_close(n);
+}
+
+/* A window that paces itself is spread: less waits, and not a packet more is lost. */
+static void paced_windows(void)
+{
+    static const struct { const struct gw_plugin *cc; uint32_t queue; } rows[] = {
+        { &gw_cc_newreno, 40 }, { &gw_cc_cubic, 40 },
+    };
+
+    for (uint32_t i = 0; i < GW_ARRAY_LEN(rows); i++) {
+        struct net *n[2];
+        double q[2];
+
+        for (uint32_t k = 0; k < 2; k++) {
+            struct setup s = { .cc = rows[i].cc, .rate_bps = 100000000, .rtt_ps = 20 * MS,
+                               .queue = rows[i].queue, .bytes = 400 * MSS, .keep_open = true,
+                               .set = { { "pacing", k ? "yes" : "no" }, { "hystart", "no" } } };
+
+            n[k] = transfer(&s, rows[i].cc->name);
+            q[k] = (double)n[k]->data_drops;
+        }
+        CHECK_ROW(q[0] > 20 && q[1] < q[0] / 2, "%s: %g drops, paced %g", rows[i].cc->name, q[0],
+                  q[1]);
+        net_close(n[0]);
+        net_close(n[1]);
+    }
+}
+
+/* ---- bbr ---- */
+
+/* One run of each of the kernel's cells (goodput.csv); its queue where nothing is lost at random. */
+static void bbr_goodput(void)
+{
+    static const struct {
+        double mbit, rtt_ms, loss_pct, ack_loss_pct;
+        uint32_t queue;
+        double dur_s, want, slack, queue_pkts;          /* queue 0: not compared                */
+    } rows[] = {
+        { 100, 20, 0, 0, 330, 30, 93.9342, 0.03, 23.843 },
+        { 1000, 80, 0, 0, 6605, 12, 862.463, 0.03, 260.8 },
+        { 10, 20, 0, 1, 20, 30, 9.4394, 0.03, 6.898 },
+        { 100, 20, 0, 1, 165, 30, 93.9334, 0.03, 23.838 },
+        { 10, 2, 0.1, 0, 20, 60, 9.56048, 0.03, 0 },
+        { 10, 20, 3, 0, 20, 60, 9.37366, 0.03, 0 },
+        { 10, 80, 0.1, 0, 66, 60, 9.2865, 0.03, 0 },
+        { 100, 2, 0.01, 0, 20, 30, 94.5883, 0.03, 0 },
+        { 100, 20, 3, 0, 165, 30, 91.249, 0.03, 0 },
+        { 100, 80, 0.1, 0, 661, 30, 91.1558, 0.03, 0 },
+        { 1000, 80, 1, 0, 6605, 12, 814.613, 0.03, 0 },
+    };
+
+    for (uint32_t i = 0; i < GW_ARRAY_LEN(rows); i++) {
+        struct setup s = { .cc = &gw_cc_bbr, .rate_bps = (uint64_t)(rows[i].mbit * 1e6),
+                           .rtt_ps = (uint64_t)(rows[i].rtt_ms * 1e9), .queue = rows[i].queue,
+                           .loss = rows[i].loss_pct / 100, .ack_loss = rows[i].ack_loss_pct / 100,
+                           .bytes = UINT64_C(1) << 40,
+                           .until_ps = (uint64_t)(rows[i].dur_s * 1e12), .seed = 1 };
+        struct net *n = net_open(&s, false);
+        double mbits, queue;
+
+        n->tx.written_bytes = s.bytes;
+        n->tx.ops->tx_write(&n->tx, 0);
+        run_to_end(n);
+        mbits = (double)n->delivered * 8e-6 / rows[i].dur_s;
+        queue = n->queued / ((double)s.until_ps * 2 / 3);
+        CHECK_ROW(!n->wrong && fabs(mbits / rows[i].want - 1) <= rows[i].slack,
+                  "%g Mbit/s %g ms %g %%: %.3f, the kernel %.3f %s", rows[i].mbit, rows[i].rtt_ms,
+                  rows[i].loss_pct, mbits, rows[i].want, n->why);
+        CHECK_ROW(!rows[i].queue_pkts ||
+                      fabs(queue - rows[i].queue_pkts) <= fmax(3, 0.25 * rows[i].queue_pkts),
+                  "%g Mbit/s %g ms: %.2f packets wait, the kernel %.2f", rows[i].mbit,
+                  rows[i].rtt_ms, queue, rows[i].queue_pkts);
+        net_close(n);
+    }
+}
+
+/* The largest and the smallest window, the latter behind the start. */
+struct window {
+    uint64_t max, min, from_ps;
+    uint64_t low_ps, last_ps;           /* time with four segments or less                      */
+};
+
+static void watch_window(void *arg, struct gw_tx *tx, uint64_t now)
+{
+    struct window *w = arg;
+    uint64_t segs = tx->cc.cwnd_bytes / MSS;
+
+    w->max = segs > w->max ? segs : w->max;
+    if (now > w->from_ps && segs < w->min)
+        w->min = segs;
+    if (now > w->from_ps && segs <= 4)
+        w->low_ps += now - w->last_ps;
+    w->last_ps = now;
+}
+
+/* STARTUP overshoots to 3.3 BDP (the kernel: 546 at 165), PROBE_RTT is 200 ms of four segments. */
+static void bbr_modes(void)
+{
+    static const struct {
+        const char *name, *set[2];
+        uint64_t min, max, low_ms;      /* windows; time at four segments in 30 s                */
+        double   late;                  /* share of the link that payload gets behind the start  */
+    } rows[] = {
+        { "as the kernel", { NULL }, 4, 546, 440, 0.9356 },
+        { "never PROBE_RTT", { "probe_rtt", "0" }, 320, 546, 0, 0.9563 },
+        { "twice as often", { "min_rtt_window", "5s" }, 4, 546, 1100, 0.914 },
+    };
+
+    for (uint32_t i = 0; i < GW_ARRAY_LEN(rows); i++) {
+        struct window w = { .min = UINT64_MAX, .from_ps = 2 * GW_PS_PER_S };
+        struct setup s = { .cc = &gw_cc_bbr, .rate_bps = 100000000, .rtt_ps = 20 * MS,
+                           .queue = 165, .bytes = UINT64_C(1) << 40, .until_ps = 30 * GW_PS_PER_S,
+                           .watch = watch_window, .arg = &w,
+                           .set = { { rows[i].set[0], rows[i].set[1] } } };
+        struct net *n = net_open(&s, false);
+        uint64_t third;
+
+        n->tx.written_bytes = s.bytes;
+        n->tx.ops->tx_write(&n->tx, 0);
+        while (n->now < s.until_ps / 3 && step(n))
+            ;
+        third = n->delivered;
+        run_to_end(n);
+        CHECK_ROW(fabs((double)(n->delivered - third) * 8 / 20e8 / rows[i].late - 1) < 0.01,
+                  "%s: %.4f of the link", rows[i].name,
+                  (double)(n->delivered - third) * 8 / 20e8);
+        CHECK_ROW(w.max >= rows[i].max * 9 / 10 && w.max <= rows[i].max * 11 / 10,
+                  "%s: window at most %u", rows[i].name, (unsigned)w.max);
+        CHECK_ROW(w.min >= rows[i].min && (rows[i].min > 4 || w.min == 4),
+                  "%s: window at least %u", rows[i].name, (unsigned)w.min);
+        CHECK_ROW(w.low_ps / MS >= rows[i].low_ms * 8 / 10 && w.low_ps / MS <= rows[i].low_ms * 5 / 4,
+                  "%s: %u ms of four segments", rows[i].name, (unsigned)(w.low_ps / MS));
+        net_close(n);
+    }
+}
+
+/* Messages with a second between them: the window stays, the pace is the rate known before. */
+static void bbr_messages(void)
+{
+    struct setup s = { .cc = &gw_cc_bbr, .rate_bps = 100000000, .rtt_ps = 20 * MS, .queue = 330,
+                       .bytes = UINT64_C(8) * 4000 * MSS };
+    struct net *n = net_open(&s, true);
+    uint64_t ideal = wire_ps(4000 * (MSS + 66), s.rate_bps) + 10 * MS, begin = 0, took = 0;
+
+    for (uint32_t m = 1; m <= 8; m++) {
+        n->now = begin = m == 1 ? 0 : n->now + GW_PS_PER_S;
+        n->tx.written_bytes = (uint64_t)m * 4000 * MSS;
+        n->tx.ops->tx_write(&n->tx, begin);
+        while (n->delivered < n->tx.written_bytes && step(n))
+            ;
+        took = n->now - begin;
+        while (n->acked < n->tx.written_bytes && step(n))
+            ;
+        CHECK_ROW(m == 1 || (n->tx.cc.cwnd_bytes > 250 * MSS && n->tx.cc.cwnd_bytes < 450 * MSS),
+                  "message %u: window %u", m, (unsigned)(n->tx.cc.cwnd_bytes / MSS));
+        CHECK_ROW(m == 1 || took < ideal + ideal / 20, "message %u: %.2f ms, at best %.2f", m,
+                  (double)took / 1e9, (double)ideal / 1e9);
+    }
+    CHECK_ROW(!n->wrong, "%s", n->why);
+    net_close(n);
+}
+
+/* ---- dctcp ---- */
+
+/*
+ * The queue of one flow (Alizadeh et al. 2010, 3.3): it rises to K + 1 and falls by
+ * sqrt(2 (BDP + K)) / 2 packets, give or take the pairs in which delayed ACKs let segments go.
+ */
+static void dctcp_queue(void)
+{
+    static const struct { double mbit; uint64_t rtt_ps; uint32_t mark; } rows[] = {
+        { 10000, 100 * GW_PS_PER_US, 65 }, { 10000, 100 * GW_PS_PER_US, 20 },
+        { 10000, 400 * GW_PS_PER_US, 65 }, { 1000, 300 * GW_PS_PER_US, 20 },
+        { 1000, 2 * MS, 40 }, { 100, 2 * MS, 13 },
+    };
+
+    for (uint32_t i = 0; i < GW_ARRAY_LEN(rows); i++) {
+        struct setup s = { .cc = &gw_cc_dctcp, .rate_bps = (uint64_t)(rows[i].mbit * 1e6),
+                           .rtt_ps = rows[i].rtt_ps, .queue = 100000,
+                           .mark_above = rows[i].mark, .bytes = UINT64_C(1) << 40 };
+        double bdp, swing, rate;
+        struct net *n;
+
+        bdp = rows[i].mbit * (double)s.rtt_ps * 1e-6 / (8 * 1514);
+        swing = sqrt(2 * (bdp + rows[i].mark)) / 2;
+        s.until_ps = s.rtt_ps * 3000;
+        n = net_open(&s, false);
+        n->tx.written_bytes = s.bytes;
+        n->tx.ops->tx_write(&n->tx, 0);
+        run_to_end(n);
+        rate = (double)n->delivered * 8e6 / (double)s.until_ps / rows[i].mbit * 1514 / MSS;
+        CHECK_ROW(!n->wrong && n->data_drops == 0 && rate > 0.97, "%g Mbit/s K %u: %.4f of the link",
+                  rows[i].mbit, rows[i].mark, rate);
+        CHECK_ROW(n->queue_max >= rows[i].mark && n->queue_max <= rows[i].mark + 4,
+                  "%g Mbit/s K %u: at most %u wait", rows[i].mbit, rows[i].mark, n->queue_max);
+        CHECK_ROW(n->queue_min + swing + 5 >= rows[i].mark,
+                  "%g Mbit/s K %u: at least %u wait, by the formula %.1f", rows[i].mbit,
+                  rows[i].mark, n->queue_min, rows[i].mark + 1 - swing);
+        net_close(n);
+    }
+}
+
+/* Windows in the order of the cuts. */
+struct cuts {
+    uint64_t before[8], after[8];
+    uint32_t count;
+    uint64_t ssthresh, cwnd;
+};
+
+static void watch_cuts(void *arg, struct gw_tx *tx, uint64_t now)
+{
+    struct cuts *c = arg;
+
+    (void)now;
+    if (tx->cc.ssthresh_bytes != c->ssthresh && c->count < 8) {
+        c->before[c->count] = c->cwnd / MSS;
+        c->after[c->count++] = tx->cc.ssthresh_bytes / MSS;
+    }
+    c->ssthresh = tx->cc.ssthresh_bytes;
+    c->cwnd = tx->cc.cwnd_bytes;
+}
+
+/* The first mark halves; every mark does where the other end refuses; later ones cut by alpha/2. */
+static void dctcp_cuts(void)
+{
+    static const struct {
+        const char *name, *set[2][2];
+        double first_low, first_high, later_low, later_high;
+        bool marks;                     /* else equal cuts, which do not show                   */
+    } rows[] = {
+        { "alpha from 1", { { NULL } }, 0.5, 0.62, 0.75, 0.97, true },
+        { "alpha from 0", { { "alpha", "0" } }, 0.93, 1, 0.75, 1, true },
+        { "classic peer", { { "ecn_peer", "classic" } }, 0.49, 0.5, 0, 0, false },
+        { "no handshake", { { "syn", "no" } }, 0.5, 0.62, 0.75, 0.97, true },
+        { "no handshake, classic peer", { { "syn", "no" }, { "ecn_peer", "classic" } }, 0.49, 0.5,
+          0, 0, false },
+    };
+
+    for (uint32_t i = 0; i < GW_ARRAY_LEN(rows); i++) {
+        struct cuts c = { .ssthresh = UINT64_MAX };
+        struct setup s = { .cc = &gw_cc_dctcp, .rate_bps = 100000000, .rtt_ps = 4 * MS,
+                           .queue = 100, .mark_above = 20, .bytes = UINT64_C(1) << 40,
+                           .until_ps = 20 * GW_PS_PER_S, .watch = watch_cuts, .arg = &c };
+        double first, later;
+        struct net *n;
+
+        memcpy(s.set, rows[i].set, sizeof rows[i].set);
+        n = net_open(&s, false);
+        n->tx.written_bytes = s.bytes;
+        n->tx.ops->tx_write(&n->tx, 0);
+        run_to_end(n);
+        first = (double)c.after[0] / (double)c.before[0];
+        later = (double)c.after[7] / (double)c.before[7];
+        CHECK_ROW(!n->wrong && first >= rows[i].first_low && first <= rows[i].first_high,
+                  "%s: first %u to %u %s", rows[i].name, (unsigned)c.before[0],
+                  (unsigned)c.after[0], n->why);
+        CHECK_ROW(!rows[i].marks || (c.count == 8 && later >= rows[i].later_low &&
+                                     later <= rows[i].later_high),
+                  "%s: eighth %u to %u", rows[i].name, (unsigned)c.before[7],
+                  (unsigned)c.after[7]);
+        CHECK_ROW((n->marks > 0) == rows[i].marks && (n->data_drops > 0) == !rows[i].marks,
+                  "%s: %u marks, %u drops", rows[i].name, (unsigned)n->marks,
+                  (unsigned)n->data_drops);
+        net_close(n);
+    }
+}
+
+/* What the receiver echoes is what was marked, byte for byte, held back ACKs notwithstanding. */
+static void dctcp_echoes(void)
+{
+    static const struct { const char *name, *set[2]; } rows[] = {
+        { "delayed", { NULL } }, { "each", { "delayed_ack", "0" } },
+    };
+
+    for (uint32_t i = 0; i < GW_ARRAY_LEN(rows); i++) {
+        struct setup s = { .cc = &gw_cc_dctcp, .rate_bps = 1000000000, .rtt_ps = MS, .queue = 1000,
+                           .mark_above = 40, .bytes = 8000 * MSS, .keep_open = true,
+                           .set = { { rows[i].set[0], rows[i].set[1] } } };
+        struct net *n = transfer(&s, rows[i].name);
+
+        CHECK_ROW(n->marks > 100 && n->tx.stats.ce_bytes == n->marks * MSS,
+                  "%s: %llu marked segments, %llu bytes echoed", rows[i].name,
+                  (unsigned long long)n->marks, (unsigned long long)n->tx.stats.ce_bytes);
+        net_close(n);
+    }
 }
 
 /* The headers byte by byte, sequence numbers counted from the initial ones. */
@@ -1236,11 +1538,11 @@ static void refused(void)
     net_close(n);
 }
 
-/* The option rows of all four agree with themselves. */
+/* The option rows of all agree with themselves. */
 static void option_rows(void)
 {
     static const struct gw_plugin *const all[] = { &gw_transport_tcp, &gw_cc_newreno, &gw_cc_reno,
-                                                   &gw_cc_cubic };
+                                                   &gw_cc_cubic, &gw_cc_bbr, &gw_cc_dctcp };
     struct gw_error err = { 0 };
 
     for (uint32_t i = 0; i < GW_ARRAY_LEN(all); i++)
@@ -1264,6 +1566,13 @@ static const struct gw_case cases[] = {
     { "slow start after idle", idle_restart },
     { "window validation", window_validation },
     { "pacing", pacing },
+    { "paced windows", paced_windows },
+    { "bbr's goodput and queue against a Linux 6.1 kernel", bbr_goodput },
+    { "bbr's modes", bbr_modes },
+    { "bbr between messages", bbr_messages },
+    { "dctcp's queue by its formula", dctcp_queue },
+    { "dctcp's cuts", dctcp_cuts },
+    { "dctcp's echoes", dctcp_echoes },
     { "headers", headers },
     { "giving up", gives_up },
     { "not giving up", never_gives_up },
