@@ -82,6 +82,14 @@ static void add_text(struct text_list *l, const char *text)
         l->count++;
 }
 
+static bool has_text(const struct text_list *l, const char *text)
+{
+    for (size_t i = 0; i < l->count; i++)
+        if (!strcmp(l->item[i], text))
+            return true;
+    return false;
+}
+
 static void free_texts(struct text_list *l)
 {
     for (size_t i = 0; i < l->count; i++)
@@ -102,6 +110,15 @@ static bool settle(struct gw_study *s, struct gw_error *err)
     add_text(&s->problem, err->text);
     memset(err, 0, sizeof *err);
     return false;
+}
+
+/* A warning is given once. */
+static void warn(void *ctx, const char *sentence)
+{
+    struct text_list *l = &((struct gw_study *)ctx)->warning;
+
+    if (!has_text(l, sentence))
+        add_text(l, sentence);
 }
 
 static enum gw_status want_kind(const struct gw_value *v, enum gw_value_kind kind,
@@ -187,6 +204,8 @@ static const struct gw_param buffer_rows[] = {
       "Switches that have it, by name; all if not given." },
 };
 
+#define LINKS_LEAST_PS GW_PS_PER_US    /* a sample a link and microsecond fills disks fast enough */
+
 struct records_conf {
     uint32_t flows;
     uint64_t links_ps;
@@ -197,7 +216,7 @@ static const struct gw_param records_rows[] = {
     { "flows", GW_P_CHOICE, offsetof(struct records_conf, flows), "all", "all|sample|summary",
       NULL, "Every flow, one in a hundred, or quantile sketches only." },
     { "links", GW_P_TIME, offsetof(struct records_conf, links_ps), "0", NULL, NULL,
-      "Interval of link samples; 0: none." },
+      "Interval of link samples, at least 1us; 0: none." },
     { "packets", GW_P_BOOL, offsetof(struct records_conf, packets), "off", NULL, NULL,
       "Packet logs are asked for under `log:`." },
 };
@@ -282,7 +301,7 @@ static bool open_network(struct gw_study *s, struct top_conf *c, struct gw_error
     if (c->links && gw_graph_override(s->topo.graph, c->links, err) != GW_OK)
         return settle(s, err);
     for (uint32_t i = 0; i < s->topo.graph->note_count; i++)
-        add_text(&s->warning, s->topo.graph->note[i]);
+        warn(s, s->topo.graph->note[i]);
     if (s->topo.hosts < 1) {
         gw_fail(err, GW_PARAM, "%s: the topology has no hosts; at least one is needed",
                 gw_value_where(c->topology, (char[512]){ 0 }, 512));
@@ -309,9 +328,8 @@ static bool open_network(struct gw_study *s, struct top_conf *c, struct gw_error
 
 /* ---- disciplines: tc lines and the list `qdisc:` ------------------------------------------- */
 
-struct tc_place {                  /* where a tc line stands, for its devices' sentences       */
+struct tc_place {
     struct gw_study *study;
-    const char      *where;
     uint32_t         dev;          /* the last device that was asked for                       */
 };
 
@@ -320,7 +338,7 @@ static struct gw_tree *tc_device(void *ctx, const char *name, struct gw_error *e
     struct tc_place *p = ctx;
 
     p->dev = GW_NONE;
-    if (gw_graph_find_dev(p->study->topo.graph, name, p->where, &p->dev, err) != GW_OK)
+    if (gw_graph_find_dev(p->study->topo.graph, name, "", &p->dev, err) != GW_OK)
         return NULL;
     return p->study->net->port[p->dev].tree;
 }
@@ -334,14 +352,14 @@ static struct gw_tree *tc_device_at(void *ctx, size_t i)
 
 struct gw_tree *gw_study_tree(struct gw_study *s, const char *dev, struct gw_error *err)
 {
-    struct tc_place p = { s, "dev", GW_NONE };
+    struct tc_place p = { s, GW_NONE };
 
     return s->net ? tc_device(&p, dev, err) : NULL;
 }
 
 struct gw_tree *gw_study_tree_at(struct gw_study *s, size_t i)
 {
-    struct tc_place p = { s, "dev", GW_NONE };
+    struct tc_place p = { s, GW_NONE };
 
     return s->net ? tc_device_at(&p, i) : NULL;
 }
@@ -350,7 +368,7 @@ struct gw_tree *gw_study_tree_at(struct gw_study *s, size_t i)
 static enum gw_status tc_line(struct gw_study *s, const char *line, const char *where,
                               uint64_t now_ps, uint32_t *dev, struct gw_error *err)
 {
-    struct tc_place place = { s, where, GW_NONE };
+    struct tc_place place = { s, GW_NONE };
     struct gw_tc_ctx c = { .ctx = &place, .device = tc_device, .device_at = tc_device_at,
                            .now_ps = now_ps };
     struct gw_error inner = { 0 };
@@ -821,30 +839,6 @@ static void check_filters(struct gw_study *s, struct gw_error *err)
     }
 }
 
-static const char *file_of(const struct gw_study *s, const char *dir, const char *prefix,
-                           uint32_t dev, const char *suffix, char *buf, size_t n)
-{
-    char name[512];
-
-    gw_graph_dev_name(s->topo.graph, dev, name, sizeof name);
-    for (char *p = name; *p; p++)
-        if (strchr(":/ \t#", *p))
-            *p = '-';
-    snprintf(buf, n, "%s/%s%s%s", dir, prefix, name, suffix);
-    return buf;
-}
-
-static const char *job_file(const char *job, const char *dir, char *buf, size_t n)
-{
-    int at = snprintf(buf, n, "%s/flows-", dir);
-
-    snprintf(buf + at, n - (size_t)at, "%s.csv", job);
-    for (char *p = buf + at; *p; p++)
-        if (strchr(":/ \t#", *p))
-            *p = '-';
-    return buf;
-}
-
 struct log_conf {
     const char *dev, *job;
     uint32_t    kind;
@@ -923,12 +917,18 @@ static void read_logs(struct gw_study *s, struct gw_value *v, struct gw_error *e
 static void read_records(struct gw_study *s, struct gw_value *v, struct gw_error *err)
 {
     struct records_conf c = { 0 };
-    char where[512];
+    char where[512], text[48];
 
     if (gw_params_read(records_rows, GW_ARRAY_LEN(records_rows), &c, v, NULL, "records", NULL,
                        err) != GW_OK) {
         settle(s, err);
         return;
+    }
+    if (c.links_ps && c.links_ps < LINKS_LEAST_PS) {
+        gw_fail(err, GW_PARAM, "%s: records: links = %s: at least 1us between two samples, or 0 for "
+                "none", gw_value_where(v, where, sizeof where),
+                gw_format_time(c.links_ps, text, sizeof text));
+        settle(s, err);
     }
     if (c.packets) {
         gw_fail(err, GW_PARAM, "%s: records: packets = on: packets are logged per device; write "
@@ -1097,11 +1097,6 @@ static void arm_events(struct gw_study *s)
 {
     for (struct study_event *e = s->events; e; e = e->next)
         gw_engine_timer_set(s->net->engine, &e->timer, e->timer.due_ps);
-}
-
-static void warn(void *ctx, const char *sentence)
-{
-    add_text(&((struct gw_study *)ctx)->warning, sentence);
 }
 
 const struct gw_param *gw_study_rows(const char *section, size_t *count)
@@ -1305,20 +1300,43 @@ const char *gw_study_output(const struct gw_study *s, size_t i)
 
 /* ---- run ---------------------------------------------------------------------------------- */
 
+/*
+ * The path of an output for @name, noted among the outputs. What does not belong into a file's name
+ * becomes '-'; where another output has got that name ("p q" and "p-q"), it becomes %XX, as '-' does.
+ */
+static char *output_of(struct gw_study *s, const char *dir, const char *prefix, const char *name,
+                       const char *suffix, char *buf, size_t n)
+{
+    for (int spelt = 0; spelt < 2; spelt++) {
+        size_t at = (size_t)snprintf(buf, n, "%s/%s", dir, prefix);
+
+        for (const char *p = name; *p && at + 16 < n; p++)
+            if (spelt && strchr(":/ \t#%-", *p))
+                at += (size_t)snprintf(buf + at, n - at, "%%%02X", (unsigned char)*p);
+            else
+                buf[at++] = strchr(":/ \t#", *p) ? '-' : *p;
+        snprintf(buf + at, n - at, "%s", suffix);
+        if (!has_text(&s->output, buf))
+            break;
+    }
+    add_text(&s->output, buf);
+    return buf;
+}
+
 static enum gw_status open_outputs(struct gw_study *s, const char *dir, struct gw_error *err)
 {
-    char path[4096];
+    char path[4096], dev[512];
 
     for (struct study_capture *c = s->captures; c; c = c->next) {
         struct gw_capture_conf cc = {
-            .path = file_of(s, dir, "", c->dev, ".pcap", path, sizeof path),
+            .path = output_of(s, dir, "", gw_graph_dev_name(s->topo.graph, c->dev, dev,
+                              sizeof dev), ".pcap", path, sizeof path),
             .filter = c->filter, .snap_bytes = (uint32_t)c->snap, .max_packets = c->count,
         };
 
         c->open = gw_capture_open(&cc, c->where, err);
         if (!c->open)
             return err->code;
-        add_text(&s->output, path);
         net_add_capture(s->net, c->dev, c->open);
     }
     for (uint32_t i = 0; i < s->net->ports; i++) {
@@ -1327,15 +1345,14 @@ static enum gw_status open_outputs(struct gw_study *s, const char *dir, struct g
         if (!l)
             continue;
         free(l->path);
-        l->path = strdup(file_of(s, dir, "packets-", i, ".csv", path, sizeof path));
-        add_text(&s->output, path);
+        l->path = strdup(output_of(s, dir, "packets-", gw_graph_dev_name(s->topo.graph, i, dev,
+                                   sizeof dev), ".csv", path, sizeof path));
     }
     for (struct net_trace *t = s->net->traces; t; t = t->next) {
-        job_file(rt_job_name(s->rt, t->job), dir, path, sizeof path);
+        output_of(s, dir, "flows-", rt_job_name(s->rt, t->job), ".csv", path, sizeof path);
         if (net_open_trace(t, path, rt_job_transport(s->rt, t->job)->ops->trace_columns, err)
             != GW_OK)
             return err->code;
-        add_text(&s->output, path);
     }
     return GW_OK;
 }

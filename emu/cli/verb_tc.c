@@ -184,6 +184,7 @@ static enum gw_status script(struct bench *b, const char *path, FILE *to, struct
 
     if (!f)
         return gw_fail(err, GW_IO, "%s: %s", path, strerror(errno));
+    gw_skip_bom(f);
     while (err->code == GW_OK && (n = getline(&line, &room, f)) >= 0) {
         const char *start = line + strspn(line, " \t");
 

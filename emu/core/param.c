@@ -594,14 +594,30 @@ static int field_compare(enum gw_param_type type, const union field *a, const un
     }
 }
 
+/* Is @f, which stands as @text, within the row's bounds? */
+static enum gw_status in_bounds(const struct gw_param *row, const union field *f, const char *text,
+                                struct gw_error *err)
+{
+    const char *max = takes_auto(row) ? NULL : row->max;
+    char a[GW_SHOW_BYTES];
+    union field bound;
+    bool below = row->min && !parse_type(row->type, row->min, &bound, NULL) &&
+                 field_compare(row->type, f, &bound) < 0;
+    bool above = max && !parse_type(row->type, max, &bound, NULL) &&
+                 field_compare(row->type, f, &bound) > 0;
+
+    if (!below && !above)
+        return GW_OK;
+    if (row->min && max)
+        return gw_fail(err, GW_PARAM, "\"%s\": allowed %s to %s", gw_show(text, a), row->min, max);
+    return gw_fail(err, GW_PARAM, "\"%s\": allowed %s %s", gw_show(text, a),
+                   below ? "at least" : "at most", below ? row->min : max);
+}
+
 /* Text of one row into @f, bounds checked; sentences without any name in front. */
 static enum gw_status parse_row(const struct gw_param *row, const char *text, union field *f,
                                 struct gw_error *err)
 {
-    char a[GW_SHOW_BYTES];
-    union field bound;
-    const char *max = takes_auto(row) ? NULL : row->max;
-    bool below, above;
     enum gw_status st;
 
     memset(f, 0, sizeof *f);
@@ -617,16 +633,7 @@ static enum gw_status parse_row(const struct gw_param *row, const char *text, un
     st = parse_type(row->type, text, f, err);
     if (st || row->type == GW_P_STRING || row->type == GW_P_BOOL)
         return st;
-    below = row->min && !parse_type(row->type, row->min, &bound, NULL) &&
-            field_compare(row->type, f, &bound) < 0;
-    above = max && !parse_type(row->type, max, &bound, NULL) &&
-            field_compare(row->type, f, &bound) > 0;
-    if (!below && !above)
-        return GW_OK;
-    if (row->min && max)
-        return gw_fail(err, GW_PARAM, "\"%s\": allowed %s to %s", gw_show(text, a), row->min, max);
-    return gw_fail(err, GW_PARAM, "\"%s\": allowed %s %s", gw_show(text, a),
-                   below ? "at least" : "at most", below ? row->min : max);
+    return in_bounds(row, f, text, err);
 }
 
 static void field_store(const struct gw_param *row, void *conf, const union field *f)
@@ -658,6 +665,15 @@ enum gw_status gw_param_set(const struct gw_param *row, void *conf, const char *
         return gw_fail(err, st, "%s%s%s: %s", where, colon, row->name, why.text);
     field_store(row, conf, &f);
     return GW_OK;
+}
+
+enum gw_status gw_param_bounds(const struct gw_param *row, const void *conf, const char *text,
+                               struct gw_error *err)
+{
+    union field f;
+
+    field_load(row, conf, &f);
+    return in_bounds(row, &f, text, err);
 }
 
 enum gw_status gw_value_read(const struct gw_value *v, enum gw_param_type type, void *out,

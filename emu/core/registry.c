@@ -735,8 +735,10 @@ static FILE *try_folder(struct data_search *d, const char *dir, const char *shel
         if (stat(d->path, &info) || S_ISDIR(info.st_mode))
             continue;
         f = S_ISFIFO(info.st_mode) && strncmp(d->path, "/dev/", 5) ? NULL : fopen(d->path, "r");
-        if (f)
+        if (f) {
+            gw_skip_bom(f);
             return f;
+        }
         if (!d->error) {
             d->error = S_ISFIFO(info.st_mode) ? ESPIPE : errno;
             snprintf(d->error_path, sizeof d->error_path, "%s", d->path);

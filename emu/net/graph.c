@@ -485,7 +485,7 @@ static bool near_name(const struct gw_graph *g, const char *word, bool devs, cha
 enum gw_status gw_graph_find_dev(const struct gw_graph *g, const char *dev, const char *where,
                                  uint32_t *dirlink, struct gw_error *err)
 {
-    const char *head = where ? where : "device", *sep = ": ";
+    const char *head = where ? where : "device", *sep = *head ? ": " : "";
     char near[256], a[256], b[256];
     uint32_t link;
 

@@ -177,14 +177,15 @@ static enum gw_status series_line(struct reader *r)
     return add_point(r, p);
 }
 
-static uint64_t series_bits(const struct link_trace *s)
+/* What a pass carries. */
+static double series_bits(const struct link_trace *s)
 {
-    uint64_t bits = 0;
+    double bit_ps = 0;
 
     for (size_t i = 0; i + 1 < s->count; i++)
-        bits += gw_mul_div(s->point[i].rate_bps, s->point[i + 1].at_ps - s->point[i].at_ps,
-                           GW_PS_PER_S);
-    return bits;
+        bit_ps += (double)s->point[i].rate_bps *
+                  (double)(s->point[i + 1].at_ps - s->point[i].at_ps);
+    return bit_ps / GW_PS_PER_S;
 }
 
 static enum gw_status read_all(struct reader *r)
@@ -205,9 +206,13 @@ static enum gw_status read_all(struct reader *r)
                    "a series needs two lines at least, for a rate holds until the next one" :
                    "the last time is 0, so the rate would have no bound; the last line needs a "
                    "time above 0");
-    if (s->format == SERIES && !series_bits(s))
-        return bad(r, "no rate is above 0 before the last line, so nothing would ever arrive");
-    return GW_OK;
+    if (s->format != SERIES || series_bits(s) >= 1)
+        return GW_OK;
+    if (series_bits(s) > 0)
+        return gw_fail(r->err, GW_SYNTAX, "%s:%u: the whole series carries %.3g bits, so a packet would "
+                       "take thousands of passes; longer times or higher rates, of one bit at least, "
+                       "are right", r->path, r->line, series_bits(s));
+    return bad(r, "no rate is above 0 before the last line, so nothing would ever arrive");
 }
 
 static enum gw_status link_trace_init(struct gw_qdisc *q, struct gw_error *err)
@@ -461,7 +466,7 @@ static enum gw_status link_trace_parse(const struct gw_tc_args *a, void *conf, u
 /* Bits per second over a pass. */
 static double mean_rate(const struct link_trace *s)
 {
-    double bits = s->format == SERIES ? (double)series_bits(s) : (double)s->count * 12000;
+    double bits = s->format == SERIES ? series_bits(s) : (double)s->count * 12000;
 
     return bits / ((double)s->pass_ps / (double)GW_PS_PER_S);
 }

@@ -146,6 +146,8 @@ static enum gw_status netem_table_load(const struct gw_host *host, const struct 
         t->count = GW_DIST_MADE;
     } else {
         f = fopen(r->path, "r");
+        if (f)
+            gw_skip_bom(f);
         t->count = f ? gw_dist_read(f, r->path, v, err) : 0;
         if (!f)
             gw_fail(err, GW_IO, "netem: distribution %s cannot be read: %s", r->path,

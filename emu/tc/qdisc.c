@@ -79,8 +79,9 @@ static int read_stab(struct gw_tc_run *r, struct gw_stab *s)
             ok = gw_tc_u32(v, k == 0 ? &s->mtu : k == 1 ? &s->mpu : &s->tsize);
         }
         if (!ok)
-            return GW_TC_NO(r->err, GW_TC_USAGE, "Error: argument \"%s\" is wrong: invalid %s",
-                                v, key[k]);
+            return GW_TC_NO(r->err, GW_TC_USAGE, "Error: argument \"%s\" is wrong: invalid %s; "
+                            "%s is right", v, key[k], k == 4 ? "ethernet, atm or adsl" :
+                            "a whole number");
         s->set = true;
     }
     if (r->at + 1 == first || !(s->atm || s->ethernet || s->mpu || s->overhead)) {

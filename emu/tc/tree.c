@@ -8,7 +8,7 @@
  *
  * `stab` follows tc_calc_size_table of iproute2 6.1 and __qdisc_calculate_pkt_len of Linux 6.1: with
  * a link layer or an mpu, lengths go through a table of 2^cell_log-byte steps; otherwise only the
- * overhead is added.
+ * overhead is added. Other than there no length is above GW_PKT_MAX_BYTES.
  */
 #include <stdlib.h>
 
@@ -23,14 +23,14 @@
 
 /* ---- lengths ------------------------------------------------------------------------------ */
 
-static uint32_t stab_adjust(const struct gw_stab *s, uint32_t size)
+static uint64_t stab_adjust(const struct gw_stab *s, uint64_t size)
 {
     if (size < s->mpu)
         size = s->mpu;
     return s->atm ? (size + 47) / 48 * 53 : size;
 }
 
-static uint32_t stab_length(const struct gw_stab *s, uint32_t len)
+static uint64_t stab_table(const struct gw_stab *s, uint32_t len)
 {
     uint32_t mtu = s->mtu ? s->mtu : STAB_MTU, tsize = s->tsize ? s->tsize : STAB_TSIZE;
     int64_t size = (int64_t)len + s->overhead;
@@ -42,9 +42,17 @@ static uint32_t stab_length(const struct gw_stab *s, uint32_t len)
         log++;
     slot = size < 1 ? 0 : (uint32_t)(size - 1) >> log;
     if (slot < tsize)
-        return stab_adjust(s, (uint32_t)((uint64_t)(slot + 1) << log));
-    return stab_adjust(s, (uint32_t)((uint64_t)tsize << log)) * (slot / tsize) +
-           stab_adjust(s, (slot % tsize + 1) << log);
+        return stab_adjust(s, (uint64_t)(slot + 1) << log);
+    return stab_adjust(s, (uint64_t)tsize << log) * (slot / tsize) +
+           stab_adjust(s, (uint64_t)(slot % tsize + 1) << log);
+}
+
+/* At most what a packet may be: a discipline that serves by quanta goes round for each of them. */
+static uint32_t stab_length(const struct gw_stab *s, uint32_t len)
+{
+    uint64_t n = stab_table(s, len);
+
+    return n < GW_PKT_MAX_BYTES ? (uint32_t)n : GW_PKT_MAX_BYTES;
 }
 
 /* ---- books -------------------------------------------------------------------------------- */
@@ -509,44 +517,65 @@ static const struct gw_param *row_named(const struct gw_param *rows, uint32_t co
     return NULL;
 }
 
+/* The word `auto` for a row that takes it (param.h). */
+static bool row_auto(const struct gw_param *r, const char *w, void *at)
+{
+    if (!r->max || strcmp(r->max, "auto") || strcmp(w, "auto"))
+        return false;
+    if (r->type == GW_P_U32)
+        *(uint32_t *)at = UINT32_MAX;
+    else
+        *(uint64_t *)at = UINT64_MAX;
+    return true;
+}
+
+/* A number in tc's spelling into the row's field; NULL: done, else what would be right. */
+static const char *row_number(const struct gw_param *r, const struct gw_tc_args *a, const char *w,
+                              void *at)
+{
+    uint32_t u;
+
+    switch (r->type) {
+    case GW_P_U32:
+        return gw_tc_u32(w, at) ? NULL : "a whole number";
+    case GW_P_U64:
+    case GW_P_BYTES:
+        if (!(r->type == GW_P_U64 ? gw_tc_u32(w, &u) : gw_tc_size(w, &u)))
+            return r->type == GW_P_U64 ? "a whole number" : "a size such as 64kb";
+        *(uint64_t *)at = u;
+        return NULL;
+    case GW_P_TIME:
+        if (!gw_tc_time_us(w, &u))
+            return "a time such as 10ms";
+        *(uint64_t *)at = u * GW_PS_PER_US;
+        return NULL;
+    case GW_P_RATE:
+        return gw_tc_rate_bps(w, a->dev_rate_bps, at) ? NULL : "a rate such as 10mbit";
+    default:
+        if (!gw_tc_percent(w, &u))
+            return "a share such as 5%";
+        *(double *)at = u / 4294967295.0;
+        return NULL;
+    }
+}
+
 static enum gw_status row_word(const struct gw_param *r, const struct gw_tc_args *a, void *conf,
                                const char *w, struct gw_error *err)
 {
     void *at = (char *)conf + r->offset;
-    uint32_t u;
-    bool ok = true;
+    struct gw_error inner = { 0 };
+    const char *right;
 
-    switch (r->type) {
-    case GW_P_U32:
-        ok = gw_tc_u32(w, at);
-        break;
-    case GW_P_U64:
-        ok = gw_tc_u32(w, &u);
-        if (ok)
-            *(uint64_t *)at = u;
-        break;
-    case GW_P_BYTES:
-        ok = gw_tc_size(w, &u);
-        if (ok)
-            *(uint64_t *)at = u;
-        break;
-    case GW_P_TIME:
-        ok = gw_tc_time_us(w, &u);
-        if (ok)
-            *(uint64_t *)at = u * GW_PS_PER_US;
-        break;
-    case GW_P_RATE:
-        ok = gw_tc_rate_bps(w, a->dev_rate_bps, at);
-        break;
-    case GW_P_FRACTION:
-        ok = gw_tc_percent(w, &u);
-        if (ok)
-            *(double *)at = u / 4294967295.0;
-        break;
-    default:
+    if (r->type != GW_P_U32 && r->type != GW_P_U64 && r->type != GW_P_BYTES &&
+        r->type != GW_P_TIME && r->type != GW_P_RATE && r->type != GW_P_FRACTION)
         return gw_param_set(r, conf, w, "tc", err);
-    }
-    return ok ? GW_OK : gw_tc_illegal(err, r->name, w, r->help);
+    if (row_auto(r, w, at))
+        return GW_OK;
+    right = row_number(r, a, w, at);
+    if (right)
+        return gw_tc_illegal(err, r->name, w, right);
+    return gw_param_bounds(r, conf, w, &inner) == GW_OK ? GW_OK :
+           gw_fail(err, GW_SYNTAX, "Illegal \"%s\": %s", r->name, inner.text);
 }
 
 enum gw_status gw_tree_parse(const struct gw_qdisc *q, const struct gw_tc_args *a, void *conf,
@@ -759,15 +788,26 @@ struct advice {
 static void advise_one(void *ctx, const char *sentence)
 {
     struct advice *a = ctx;
-    char text[1024];
+    char text[1024], place[32] = "";
 
-    snprintf(text, sizeof text, "%s: %s: %s", a->t->conf.dev, a->q->kind, sentence);
+    if (a->q->parent != GW_TC_ROOT)
+        snprintf(place, sizeof place, " at %x:%x", a->q->parent >> 16, a->q->parent & 0xffff);
+    snprintf(text, sizeof text, "%s: %s%s: %s", a->t->conf.dev, a->q->kind, place, sentence);
     a->say(a->ctx, text);
 }
 
 void gw_tree_advise(const struct gw_tree *t, void (*say)(void *ctx, const char *sentence),
                     void *ctx)
 {
+    uint64_t full = t->stab.set ? stab_table(&t->stab, t->conf.mtu_bytes) : 0;
+    char text[200];
+
+    if (full > GW_PKT_MAX_BYTES) {
+        snprintf(text, sizeof text, "%s: stab: a frame of %u bytes would count as %llu; no frame "
+                 "counts as more than %u", t->conf.dev, t->conf.mtu_bytes,
+                 (unsigned long long)full, GW_PKT_MAX_BYTES);
+        say(ctx, text);
+    }
     for (const struct gw_qdisc *q = t->all; q; q = q->sibling)
         if (q->ops->advise)
             q->ops->advise(q, advise_one, &(struct advice){ t, q, say, ctx });

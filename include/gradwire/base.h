@@ -121,6 +121,19 @@ static inline uint64_t gw_mix64(uint64_t x)
     return x ^ (x >> 31);
 }
 
+/* Steps over a UTF-8 byte-order mark at the begin of @f, as editors of Windows put it. */
+static inline void gw_skip_bom(FILE *f)
+{
+    int c = getc(f);
+
+    if (c == 0xef && getc(f) == 0xbb && getc(f) == 0xbf)
+        return;
+    if (c == 0xef)
+        rewind(f);
+    else if (c != EOF)
+        ungetc(c, f);
+}
+
 struct gw_host;          /* what the host offers to plugins: plugin.h */
 
 #ifdef __cplusplus

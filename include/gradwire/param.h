@@ -93,6 +93,11 @@ GW_API enum gw_status gw_params_read(const struct gw_param *rows, size_t count, 
 GW_API enum gw_status gw_param_set(const struct gw_param *row, void *conf, const char *text,
                                    const char *where, struct gw_error *err);
 
+/* Is the number in @conf, which the user wrote as @text, within the row's bounds? The sentence is
+ * without the row's name. */
+GW_API enum gw_status gw_param_bounds(const struct gw_param *row, const void *conf,
+                                      const char *text, struct gw_error *err);
+
 /* Writes the row's value in @conf as a user would write it. Returns @buf. */
 GW_API const char *gw_param_format(const struct gw_param *row, const void *conf, char *buf,
                                    size_t n);

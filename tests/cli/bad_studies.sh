@@ -132,3 +132,6 @@ else
     refused 'output not writable' 'closed: ' run study.yaml -o closed
     chmod 755 closed && rmdir closed
 fi
+
+study "$top" "$tcp" "$job" 'records: {links: 1ps}'
+bad 'link samples without end' 'links = 1ps: at least 1us'

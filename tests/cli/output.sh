@@ -73,6 +73,16 @@ mkdir left
 call run study.yaml --quiet -o left
 is 'what a run left that could not begin is no output' "$rc" 0
 
+# Names that become one file's name.
+printf '%s\n' 'schema: 1' 'name: alike' 'topology:' '  graph:' '    nodes: [a, b]' '    links:' \
+    '      - {name: "p q", ends: [a, b], rate: 1mbit}' '      - {name: p-q, ends: [a, b], rate: 1mbit}' \
+    'jobs: [{name: j, traffic: frames, from: a, to: b, size: 100, interval: 1ms, count: 3}]' \
+    'capture: [{dev: "p q:a"}, {dev: "p-q:a"}]' 'log: [{dev: "p q:a"}, {dev: "p-q:a"}]' >alike.yaml
+call run alike.yaml --quiet -o alike
+is 'devices with names alike: exit code' "$rc" 0
+is 'devices with names alike: a file each' "$(ls alike | grep -c '^\(packets-\)\?p.*[pv]$')" 4
+rm -r alike alike.yaml
+
 mkdir empty
 call run study.yaml --quiet -o empty
 is 'an empty directory is taken' "$rc" 0

@@ -39,4 +39,33 @@ call tc --study study.yaml qdisc show dev nowhere
 is 'study: no such device' "$rc" 1
 cmp -s study.yaml before.yaml
 is 'study: the file stays as it is' $? 0
-rm study.yaml before.yaml
+call tc --study study.yaml qdisc add dev nowhere root netem
+like 'study: the device is named once, the place not at all' "$(cat err.txt)" \
+    '^Cannot find device "nowhere": there is no device "nowhere"; '
+
+printf '\357\273\277qdisc add dev x root pfifo limit 7\n' >marked.tc
+call tc --script marked.tc
+is 'script: a byte-order mark in front' "$(cat out.txt)" \
+    '{"cmd":"qdisc add dev x root pfifo limit 7","rc":0,"stdout":"","stderr":""}'
+like 'script: a row takes auto' "$(script 'qdisc add dev x root bfifo limit auto')" '"rc":0'
+like 'script: what would be right of a row' "$(script 'qdisc add dev x root ecn_threshold kmin 3x')" \
+    'Illegal \\"kmin\\": \\"3x\\"; a size such as 64kb is right"'
+like 'script: lengths by a size table end somewhere' \
+    "$(script 'qdisc add dev x root stab mpu 2147483647 fq')" 'no frame counts as more than 1048576'
+printf 'time_s,rate_mbps\n0,0.5\n1e-6,0\n' >short.csv
+like 'script: a series of less than a bit' \
+    "$(script 'qdisc add dev x root link_trace file short.csv format series')" \
+    'the whole series carries 0\.5 bits'
+
+printf '%s\n' 'schema: 1' 'name: twice' 'topology: {kind: pair, rate: 10mbit, delay: 1ms}' 'tc:' \
+    '  - "qdisc add dev v:a root handle 1: prio"' \
+    '  - "qdisc add dev v:a parent 1:1 netem delay 10ms 5ms"' \
+    '  - "qdisc add dev v:a parent 1:2 netem delay 10ms 5ms"' \
+    'jobs: [{name: j, traffic: frames, from: a, to: b, size: 100, interval: 1ms, count: 1}]' >study.yaml
+call check study.yaml
+is 'study: advice names the place' "$(grep -o 'netem at 1:[12]' err.txt | sort | tr '\n' ' ')" \
+    'netem at 1:1 netem at 1:2 '
+sed -i 's/dev v:a root/dev v root/' study.yaml
+call check study.yaml
+is 'study: the line of a wrong device is said once' "$(grep -o 'study.yaml:5:5' err.txt | wc -l)" 1
+rm study.yaml before.yaml marked.tc short.csv

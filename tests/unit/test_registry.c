@@ -446,6 +446,7 @@ static void test_open_data(void)
     static const struct { const char *name; int want; } rows[] = {
         { "here.csv", 'h' }, { "here", 'h' }, { "both", 's' }, { "shelved", 'd' },
         { "shelved.csv", 'd' }, { "folder", 'f' }, { "missing", 0 }, { "", 0 },
+        { "marked", 'm' }, { "half", 0xef }, { "empty", EOF },   /* byte-order marks           */
     };
     char dir[] = "/tmp/gw-test-reg-XXXXXX", path[512], taken[512], old[512];
     const char *env = getenv("GRADWIRE_DATA");
@@ -460,6 +461,9 @@ static void test_open_data(void)
                     mkdir(IN_DIR("study/folder"), 0700), 0);
     write_file(IN_DIR("study/here.csv"), "h");
     write_file(IN_DIR("study/both.csv"), "s");
+    write_file(IN_DIR("study/marked.csv"), "\xef\xbb\xbfm");
+    write_file(IN_DIR("study/half.csv"), "\xef\xbbm");
+    write_file(IN_DIR("study/empty.csv"), "");
     write_file(IN_DIR("models/both.csv"), "d");
     write_file(IN_DIR("models/shelved.csv"), "d");
     write_file(IN_DIR("models/folder.csv"), "f");
