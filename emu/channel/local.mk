@@ -6,3 +6,5 @@ builtin_plugins += gw_channel_gilbert gw_channel_correlated gw_channel_ber
 builtin_plugins += gw_channel_outage gw_channel_jitter gw_channel_trace
 libgwplug_la_SOURCES += emu/channel/ch_script.c
 builtin_plugins += gw_channel_script
+libgwplug_la_SOURCES += emu/channel/ch_periodic.c
+builtin_plugins += gw_channel_periodic

@@ -54,3 +54,5 @@ unit_SOURCES += tests/unit/test_qdisc_properties.c
 unit_suites  += suite_qdisc_properties
 unit_SOURCES += tests/unit/test_roce.c
 unit_suites  += suite_roce
+unit_SOURCES += tests/unit/test_ch_periodic.c
+unit_suites  += suite_ch_periodic
