@@ -407,6 +407,14 @@ static void read_tc(struct gw_study *s, struct gw_value *v, struct gw_error *err
     }
 }
 
+/* The discipline of @v on every port that is no host's own. */
+static void switch_qdiscs(struct gw_study *s, struct gw_value *v, struct gw_error *err)
+{
+    for (uint32_t i = 0; i < s->net->ports && err->code == GW_OK; i++)
+        if (!s->net->port[i].is_nic)
+            gw_tree_set_root(s->net->port[i].tree, v, qdisc_skip, err);
+}
+
 static void read_qdiscs(struct gw_study *s, struct gw_value *v, struct gw_error *err)
 {
     if (!v || (want_kind(v, GW_V_LIST, "qdisc", err), !settle(s, err)))
@@ -422,7 +430,9 @@ static void read_qdiscs(struct gw_study *s, struct gw_value *v, struct gw_error 
             gw_value_where(d ? d : e, where, sizeof where);
             if (!d || !d->text)
                 gw_fail(err, GW_PARAM, "%s: an entry of `qdisc:` needs `dev:`, one end of a link "
-                        "such as \"wan:a\"", where);
+                        "such as \"wan:a\", or `switches`", where);
+            else if (!strcmp(d->text, "switches"))
+                switch_qdiscs(s, e, err);
             else if (gw_graph_find_dev(s->topo.graph, d->text, where, &dev, err) == GW_OK)
                 gw_tree_set_root(s->net->port[dev].tree, e, qdisc_skip, err);
         }

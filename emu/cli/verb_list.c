@@ -11,7 +11,8 @@ struct list_conf {
 
 static const struct gw_arg list_rows[] = {
     { "json", 0, GW_ARG_FLAG, offsetof(struct list_conf, json), NULL,
-      "Prints an array of objects with kind, name, summary, source and origin." },
+      "Prints an array of objects with kind, name, summary, source and origin; of a "
+      "transport also whether it is reliable." },
 };
 
 enum gw_kind gw_kind_by_word(const char *word, const char *what, struct gw_error *err)
@@ -38,9 +39,17 @@ static json_t *entry_json(const struct gw_entry *e)
 {
     const struct gw_plugin *p = e->plugin;
 
-    return json_pack("{s:s, s:s, s:s, s:s?, s:s}", "kind", gw_kind_name((enum gw_kind)p->kind),
-                     "name", p->name, "summary", p->summary, "source", p->source, "origin",
-                     e->origin);
+    json_t *o = json_pack("{s:s, s:s, s:s, s:s?, s:s}", "kind",
+                          gw_kind_name((enum gw_kind)p->kind), "name", p->name, "summary",
+                          p->summary, "source", p->source, "origin", e->origin);
+
+    if (p->kind == GW_KIND_TRANSPORT) {      /* packets that may be lost, and all bytes arrive */
+        const struct gw_transport_ops *t = e->ops;
+
+        json_object_set_new(o, "reliable",
+                            json_boolean(t->level == GW_TP_PACKET && !t->tx_message));
+    }
+    return o;
 }
 
 static void entry_text(const struct gw_entry *e, const char **kind, FILE *f)

@@ -269,6 +269,19 @@ static const struct net_trace *trace_of(const struct net *n, uint32_t job)
     return t;
 }
 
+/* What the transport's flows share at host @node; *failed: out of memory. */
+static void *host_shared(struct net *n, struct net_transport *tp, uint32_t node, bool *failed)
+{
+    if (!tp->ops->shared_bytes)
+        return NULL;
+    if (!tp->shared)
+        tp->shared = calloc(n->nodes, sizeof *tp->shared);
+    if (tp->shared && !tp->shared[node])
+        tp->shared[node] = calloc(1, tp->ops->shared_bytes);
+    *failed |= !tp->shared || !tp->shared[node];
+    return tp->shared ? tp->shared[node] : NULL;
+}
+
 static struct net_conn *conn_open(struct net *n, struct net_transport *tp, uint32_t src,
                                   uint32_t dst, uint32_t job, uint32_t src_rank,
                                   uint32_t dst_rank, uint8_t priority)
@@ -277,6 +290,7 @@ static struct net_conn *conn_open(struct net *n, struct net_transport *tp, uint3
     uint32_t flow = n->conn_count;
     struct gw_error err = { 0 };
     uint64_t now = gw_engine_now(n->engine), seed;
+    bool failed = false;
 
     if (n->conn_count == n->conn_cap) {
         uint32_t cap = n->conn_cap ? n->conn_cap * 2 : 256;
@@ -311,13 +325,17 @@ static struct net_conn *conn_open(struct net *n, struct net_transport *tp, uint3
     c->hash_fwd = (uint32_t)seed;
     c->hash_rev = (uint32_t)(seed >> 32);
     c->spray = 1;
-    c->sprayed = n->conf.route == NET_SPRAY;
+    c->sprayed = n->conf.route == NET_SPRAY || tp->ops->sprays;
     c->addr.src_ip = UINT32_C(0x0a000000) + src + 1;
     c->addr.dst_ip = UINT32_C(0x0a000000) + dst + 1;
     c->addr.dst_port = (uint16_t)FIRST_PORT;
     c->addr.src_port = (uint16_t)(32768 + flow % 28232);
     if (flow >= 28232)                     /* more flows than ephemeral ports: other servers'  */
         c->addr.dst_port = (uint16_t)(FIRST_PORT + flow / 28232);
+    c->tx.shared = host_shared(n, tp, src, &failed);
+    c->rx.shared = host_shared(n, tp, dst, &failed);
+    if (failed)
+        goto nomem;
     conn_path(n, c);
     c->tx.base_rtt_ps = c->rx.base_rtt_ps = base_rtt(c);
     c->tx.nic_rate_bps = n->port[c->out_fwd].rate_bps;
@@ -951,6 +969,26 @@ void net_host_receive(struct net *n, struct gw_pkt *p, uint64_t now_ps)
         c->rx.ops->rx_packet(&c->rx, p, now_ps);
 }
 
+static inline uint32_t reversed8(uint32_t v)
+{
+    v = (v & 0x0f) << 4 | (v & 0xf0) >> 4;
+    v = (v & 0x33) << 2 | (v & 0xcc) >> 2;
+    return (v & 0x55) << 1 | (v & 0xaa) >> 1;
+}
+
+/*
+ * Each packet of a sprayed flow has its own hash. With `route: spray` the switches of the first tier
+ * read its first byte and those of the second its second one: packets in a row take the ways in
+ * turn, and in every 256 of them each way comes up alike, in an order that changes.
+ */
+static inline uint32_t spray_hash(struct net_conn *c)
+{
+    uint32_t i = c->spray++, turn = net_mix32(c->hash_fwd + (i >> 8));
+    uint32_t first = reversed8(i & 255), second = reversed8(((i >> 4) | (i << 4)) & 255);
+
+    return (first << 24 | second << 16 | (net_mix32(turn + i) & 0xffff)) ^ (turn & 0xffff0000u);
+}
+
 static void emit_tx(struct gw_tx *tx, struct gw_pkt *p, uint64_t now_ps)
 {
     struct net *n = tx->net;
@@ -962,8 +1000,8 @@ static void emit_tx(struct gw_tx *tx, struct gw_pkt *p, uint64_t now_ps)
     p->priority = tx->priority;
     p->dscp = tx->dscp;
     p->hash = c->hash_fwd;
-    if (GW_UNLIKELY(n->conf.route == NET_SPRAY))
-        p->hash = net_mix32(p->hash + c->spray++);
+    if (GW_UNLIKELY(c->sprayed))
+        p->hash = spray_hash(c);
     net_port_send(n, &n->port[c->out_fwd], p, now_ps);
 }
 
@@ -977,8 +1015,8 @@ static void emit_rx(struct gw_rx *rx, struct gw_pkt *p, uint64_t now_ps)
     p->dst = rx->src;
     p->flags |= GW_PKT_REVERSE;
     p->hash = c->hash_rev;
-    if (GW_UNLIKELY(n->conf.route == NET_SPRAY))
-        p->hash = net_mix32(p->hash + c->spray++);
+    if (GW_UNLIKELY(c->sprayed))
+        p->hash = spray_hash(c);
     net_port_send(n, &n->port[c->out_rev], p, now_ps);
 }
 
@@ -1216,6 +1254,9 @@ void net_conn_free_all(struct net *n)
             free(tp->fluid->priv);
             free(tp->fluid);
         }
+        for (uint32_t i = 0; tp->shared && i < n->nodes; i++)
+            free(tp->shared[i]);
+        free(tp->shared);
         free(tp->conf);
         free(tp->cc_conf);
         free(tp);

@@ -73,8 +73,9 @@ static bool net_tables(struct net *n)
     n->host_index = calloc(n->nodes, sizeof *n->host_index);
     n->host_node = calloc(n->nodes, sizeof *n->host_node);
     n->dmod_div = calloc(n->nodes, sizeof *n->dmod_div);
+    n->spray_shift = calloc(n->nodes, 1);
     if (!n->port || !n->port_flags || !n->delivered || !n->link_rate_bps || !n->salt ||
-        !n->down || !n->host_index || !n->host_node || !n->dmod_div)
+        !n->down || !n->host_index || !n->host_node || !n->dmod_div || !n->spray_shift)
         return false;
     memset(n->port, 0, n->ports * sizeof *n->port);
     return true;
@@ -122,6 +123,9 @@ static void net_nodes(struct net *n)
             n->host_index[v] = n->host_count;
             n->host_node[n->host_count++] = v;
         }
+        if (n->graph->node[v].tier > 0 && n->graph->node[v].tier != GW_NONE)
+            n->tiers = true;
+        n->spray_shift[v] = 8 * (n->graph->node[v].tier & 3);
         n->down[v] = GW_NONE;
         if (leaf != GW_NONE && n->routes->leaf_node[leaf] != v &&
             n->routes->adj.first[v + 1] > n->routes->adj.first[v])
@@ -258,6 +262,7 @@ void net_free(struct net *n)
     free(n->host_index);
     free(n->host_node);
     free(n->dmod_div);
+    free(n->spray_shift);
     gw_engine_free(n->engine);
     free(n);
 }

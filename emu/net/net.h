@@ -110,6 +110,7 @@ struct net_transport {            /* a transport with its configuration         
     const struct gw_entry *cc;
     void    *cc_conf;
     uint32_t streams;
+    void   **shared;              /* per node: ops->shared_bytes, NULL: none yet                */
     struct gw_fluid *fluid;
     struct net_transport *next;
 };
@@ -233,6 +234,8 @@ struct net {
     uint32_t *host_node;          /* the reverse                                                */
     uint32_t  host_count;
     uint32_t *dmod_div;           /* per node: divisor of the destination's number              */
+    bool      tiers;              /* switches stand in tiers                                    */
+    uint8_t  *spray_shift;        /* per node: which bits of a sprayed packet's hash choose     */
     struct net_conn **conn;       /* by flow index                                              */
     uint32_t conn_count, conn_cap;
     struct net_conn *conn_free;   /* recycled, never returned: timers may point in              */

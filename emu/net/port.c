@@ -259,11 +259,19 @@ static inline void send_arithmetic(struct net *n, struct net_port *o, struct gw_
 
 /* ---- queued mode -------------------------------------------------------------------------- */
 
+/* May the next packet be taken while another is on the wire? */
+static inline bool may_take_ahead(const struct net_port *o)
+{
+    const struct gw_qdisc *root = o->tree->root;
+
+    return root->ops->settled && root->backlog_pkts && !o->cap_tx && root->ops->settled(root);
+}
+
 static void pull(struct net *n, struct net_port *o, uint64_t now_ps)
 {
-    while (!o->busy) {
+    while (!o->busy || may_take_ahead(o)) {
         struct gw_pkt *p = gw_tree_dequeue(o->tree, now_ps);
-        uint64_t tx;
+        uint64_t tx, start = o->busy ? o->free_ps : now_ps;
 
         if (!p) {
             uint64_t at = gw_tree_next_ps(o->tree, now_ps);
@@ -272,8 +280,8 @@ static void pull(struct net *n, struct net_port *o, uint64_t now_ps)
                 gw_engine_timer_set(n->engine, &o->timer, at);
             break;
         }
-        note_wait(o, now_ps - p->stamp_ps);
-        if (o->free_ps != now_ps)
+        note_wait(o, start - p->stamp_ps);
+        if (o->free_ps != start)
             o->carry = 0;
         if (o->cap_tx) {
             struct net_conn *c = p->flags & GW_PKT_FRAME ? NULL : n->conn[p->flow];
@@ -283,14 +291,12 @@ static void pull(struct net *n, struct net_port *o, uint64_t now_ps)
         }
         tx = serialise(o, p);
         o->busy_ps += tx;
-        o->free_ps = now_ps + tx;
+        o->free_ps = start + tx;
         leave(n, o, p, o->free_ps);
-        if (tx) {                                   /* nobody waits: no event marks the end    */
-            o->busy = true;
-            if (o->tree->root->backlog_pkts)
-                gw_engine_timer_set(n->engine, &o->timer, o->free_ps);
-        }
+        o->busy |= tx != 0;
     }
+    if (o->busy && o->tree->root->backlog_pkts)     /* nobody waits: no event marks the end    */
+        gw_engine_timer_set(n->engine, &o->timer, o->free_ps);
     net_buffer_sync(o);
     if (o->is_nic && o->room_head)
         net_port_room(o, now_ps);
@@ -488,7 +494,10 @@ uint32_t net_next(const struct net *n, uint32_t node, uint32_t dst, uint32_t has
         return GW_NONE;
     if (n->conf.route == NET_DMOD)
         return r->pool[row->first + n->host_index[dst] / n->dmod_div[node] % row->count];
-    hash = net_mix32(hash ^ n->salt[node]);
+    if (n->conf.route == NET_SPRAY && n->tiers)     /* see spray_hash()                        */
+        hash = hash << n->spray_shift[node] | hash >> (31 & -n->spray_shift[node]);
+    else
+        hash = net_mix32(hash ^ n->salt[node]);
     return r->pool[row->first + (uint32_t)(((uint64_t)hash * row->count) >> 32)];
 }
 

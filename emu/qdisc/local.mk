@@ -20,3 +20,5 @@ libgwplug_la_SOURCES += emu/qdisc/sch_link_trace.c
 builtin_plugins += gw_qdisc_pie gw_qdisc_fq_pie gw_qdisc_cake gw_qdisc_link_trace
 libgwplug_la_SOURCES += emu/qdisc/sch_spq_dwrr.c
 builtin_plugins += gw_qdisc_spq_dwrr
+libgwplug_la_SOURCES += emu/qdisc/sch_ndp.c
+builtin_plugins += gw_qdisc_ndp

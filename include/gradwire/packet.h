@@ -21,6 +21,7 @@ enum gw_pkt_flag {
                                 it if a check sum sees them                                    */
     GW_PKT_RETRANS = 16,     /* a retransmission, for the books                                */
     GW_PKT_COPY    = 32,     /* a duplicate that netem made: not duplicated again              */
+    GW_PKT_TRIMMABLE = 128,  /* its transport makes use of the header if the payload is cut off */
     GW_PKT_INT     = 64,     /* its extension holds a gw_telemetry that every port appends to  */
 };
 

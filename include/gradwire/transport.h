@@ -152,6 +152,7 @@ struct gw_tx {
     uint64_t base_rtt_ps;       /* of a full frame and its ACK on the idle path                */
     uint64_t nic_rate_bps;      /* of the source host's link, 0: infinitely fast               */
     bool     traced;            /* gw_host.trace wants a line per packet; host-written         */
+    void    *shared;            /* shared_bytes, of all flows of the transport at this host    */
 };
 
 struct gw_rx {
@@ -165,6 +166,7 @@ struct gw_rx {
     uint32_t mtu_bytes;
     uint64_t base_rtt_ps;       /* as the sender's                                             */
     uint64_t nic_rate_bps;      /* of the link into the destination host, 0: infinitely fast   */
+    void    *shared;            /* as the sender's, of the destination host                    */
 };
 
 #define GW_TRAILER_MAX 16u
@@ -267,7 +269,11 @@ struct gw_transport_ops {
      * L4 checksum. */
     uint32_t (*trailer)(const struct gw_pkt *p, const uint8_t *frame, uint32_t used, uint32_t len,
                         uint8_t *end);
-    void (*spare[4])(void);
+    /* State that all halves of flows at one host share (a receiver's pulls), zeroed; touched only
+     * by events of that host. 0: none. It lives to the end of the run. */
+    size_t shared_bytes;
+    bool   sprays;              /* each packet takes its own way, whatever `route:` says       */
+    void (*spare[5])(void);
 };
 
 #endif

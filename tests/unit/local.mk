@@ -56,3 +56,5 @@ unit_SOURCES += tests/unit/test_roce.c
 unit_suites  += suite_roce
 unit_SOURCES += tests/unit/test_ch_periodic.c
 unit_suites  += suite_ch_periodic
+unit_SOURCES += tests/unit/test_pktwin.c
+unit_suites  += suite_pktwin

@@ -84,6 +84,8 @@ static const struct subject subjects[] = {
                          "limit 30000" }, WORK | FIFO, 0, 30000,
       { { "qdisc change @ root ecn_threshold kmin 9000 kmax 9000", 0, 30000, 0 },
         { "qdisc change @ root ecn_threshold limit 6000", 0, 6000, 0 } }, { 0 } },
+    { "ndp", { "qdisc add @ root handle 1: ndp limit 6 headers 2000" }, WORK | LOOSE, 0, 0, { { 0 } },
+      { 0 } },
     { "red", { "qdisc add @ root handle 1: red limit 30000 min 3000 max 9000 avpkt 1000 burst 5 "
                "bandwidth 100mbit" }, WORK | FIFO, 0, 30000,
       { { "qdisc change @ root red limit 30000 min 3000 max 9000 avpkt 1000 burst 5 ecn", 0,
