@@ -64,6 +64,7 @@ static const struct good goods[] = {
     Q("netem loss state 1% 30% 20% 80% 2% slot distribution pareto 2ms 1ms"),
     Q("netem seed 7 limit auto"),
     Q("ecn_threshold kmin 30k kmax 90k pmax 20% limit 400k"),
+    Q("ndp limit 8 headers 64k ratio 10 trim 64 small 128 mark_min 4 mark_max 8"),
     Q("spq_dwrr bands 5 strict 2 quanta 4500 3000 1514 limit 90k by priority priomap 0 1 2 3 4"),
     Q("link_trace file " LINES_FILE " format mahimahi limit 500"),
     { { NULL }, "qdisc replace dev d root handle 1: stab mtu 2048 tsize 256 mpu 64 overhead 20 "
