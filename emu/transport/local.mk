@@ -13,3 +13,7 @@ libgwplug_la_SOURCES += emu/transport/cc_bbr.c emu/transport/cc_dctcp.c
 builtin_plugins += gw_cc_bbr gw_cc_dctcp
 libgwplug_la_SOURCES += emu/transport/tp_ndp.c
 builtin_plugins += gw_transport_ndp
+libgwplug_la_SOURCES += emu/transport/tp_fixed_window.c emu/transport/tp_loggp.c
+builtin_plugins += gw_transport_fixed_window gw_transport_loggp
+libgwplug_la_SOURCES += emu/transport/tp_uec.c
+builtin_plugins += gw_transport_uec
