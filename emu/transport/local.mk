@@ -11,3 +11,5 @@ libgwplug_la_SOURCES += emu/transport/cc_none.c emu/transport/cc_dcqcn.c
 builtin_plugins += gw_cc_none gw_cc_dcqcn
 libgwplug_la_SOURCES += emu/transport/cc_bbr.c emu/transport/cc_dctcp.c
 builtin_plugins += gw_cc_bbr gw_cc_dctcp
+libgwplug_la_SOURCES += emu/transport/cc_hpcc.c emu/transport/cc_timely.c emu/transport/cc_swift.c
+builtin_plugins += gw_cc_hpcc gw_cc_timely gw_cc_swift
