@@ -149,7 +149,12 @@ struct gw_qdisc_ops {
     /* Optional: what `tc class show` names as the class's parent: a class id, or GW_TC_ROOT. NULL:
      * GW_TC_ROOT if classes can be added, else the discipline itself. */
     uint32_t (*class_parent)(const struct gw_qdisc *q, const struct gw_qclass *cl);
-    void (*spare[7])(void);
+    /* Optional: the packet that dequeue would give now, left in its place, so that a better one that
+     * comes in the meantime may still go first; nothing else changes. NULL: a parent that peeks has
+     * the packet taken out, and it goes next whatever comes. As in the kernel, whose disciplines
+     * are of the one kind or the other. */
+    struct gw_pkt *(*peek)(struct gw_qdisc *q, uint64_t now_ps);
+    void (*spare[6])(void);
 };
 
 /* A counter in a private struct: uint64_t at @offset. */
@@ -182,7 +187,8 @@ struct gw_qdisc {
     struct gw_rng rng;           /* its own stream                                             */
     enum gw_drop_reason drop_reason;  /* set by enqueue() before GW_Q_DROPPED; host resets it
                                          to GW_DROP_QUEUE_FULL before each call                */
-    struct gw_pkt *peeked;       /* taken out by qdisc_peek, still counted in the backlog      */
+    struct gw_pkt *peeked;       /* taken out by qdisc_peek, still counted in the backlog;
+                                    never where ops->peek is there                             */
     bool      hidden;            /* made by the parent itself (default pfifo): not shown       */
     bool      busy, listed;      /* host's                                                     */
     /* Books, written by the host only (but overlimits and requeues, the discipline's to count);
