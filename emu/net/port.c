@@ -338,7 +338,7 @@ void net_port_transmit(struct net_port *o, struct gw_pkt *p, uint64_t later_ps, 
     }
     tx = serialise(o, p);
     if (GW_UNLIKELY(p->flags & GW_PKT_INT))
-        append_telemetry(n, o, p, start);
+        append_telemetry(n, o, p, now_ps);
     o->busy_ps += tx;
     o->free_ps = now_ps + tx;
     o->busy = tx != 0;
