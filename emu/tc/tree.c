@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "emu/tc/filter.h"
+#include "emu/tc/keep.h"
 #include "emu/tc/tree.h"
 
 #define AUTO_HANDLE_FIRST UINT32_C(0x80010000)
@@ -154,7 +155,17 @@ static void qdisc_again(struct gw_qdisc *q, struct gw_pkt *p, uint64_t now_ps)
 
 static uint32_t classify(struct gw_qdisc *q, const struct gw_pkt *p)
 {
-    return gw_filter_classify(q->tree, q, p);
+    return gw_filter_classify(q->tree, q->handle, p);
+}
+
+static uint32_t classify_at(struct gw_qdisc *q, uint32_t at, const struct gw_pkt *p)
+{
+    return gw_filter_classify(q->tree, at, p);
+}
+
+static bool has_filters(const struct gw_qdisc *q)
+{
+    return gw_filter_any(q->tree, q->handle);
 }
 
 static void qdisc_kick(struct gw_qdisc *q, uint64_t now_ps)
@@ -389,6 +400,7 @@ void gw_tree_free(struct gw_tree *t)
         bury(q);
     }
     gw_filter_free_all(t);
+    gw_tree_forget(t);
     free((char *)(uintptr_t)t->conf.dev);
     free(t);
 }
@@ -403,6 +415,8 @@ void gw_tree_host(struct gw_host *h)
     h->qdisc_new = qdisc_new;
     h->qdisc_free = qdisc_free;
     h->classify = classify;
+    h->classify_at = classify_at;
+    h->has_filters = has_filters;
     h->qdisc_kick = qdisc_kick;
 }
 
@@ -732,6 +746,23 @@ static enum gw_status read_words(struct gw_tree *t, struct gw_qdisc *q, struct g
     return err->code;
 }
 
+/* Keys that would build a tree are no options of one discipline. */
+static enum gw_status no_tree(const struct gw_value *map, struct gw_error *err)
+{
+    static const char *const key[] = { "parent", "handle", "root", "classid", "class", "classes",
+                                       "child", "children", "leaf", "qdisc", "filter", "filters",
+                                       NULL };
+    char where[512];
+
+    for (const struct gw_value *v = map->child; v; v = v->next)
+        if (v->key && one_of(v->key, key))
+            return gw_fail(err, GW_PARAM, "%s: `%s`: a map is one discipline at the root of its "
+                           "device; trees are built by lines under `tc:`, as in \"qdisc add dev "
+                           "wan:a root handle 1: htb default 10\"",
+                           gw_value_where(v, where, sizeof where), v->key);
+    return GW_OK;
+}
+
 enum gw_status gw_tree_set_root(struct gw_tree *t, struct gw_value *map, const char *const *skip,
                                 struct gw_error *err)
 {
@@ -740,6 +771,8 @@ enum gw_status gw_tree_set_root(struct gw_tree *t, struct gw_value *map, const c
     struct gw_qdisc *q;
     char where[512], what[300];
 
+    if (no_tree(map, err) != GW_OK)
+        return err->code;
     gw_value_where(kind ? kind : map, where, sizeof where);
     if (!kind || !kind->text)
         return gw_fail(err, GW_PARAM, "%s: a queue discipline needs `kind:`, e.g. {kind: pfifo, "
@@ -802,7 +835,7 @@ void gw_tree_advise(const struct gw_tree *t, void (*say)(void *ctx, const char *
                     void *ctx)
 {
     uint64_t full = t->stab.set ? stab_table(&t->stab, t->conf.mtu_bytes) : 0;
-    char text[200];
+    char text[320];
 
     if (full > GW_PKT_MAX_BYTES) {
         snprintf(text, sizeof text, "%s: stab: a frame of %u bytes would count as %llu; no frame "
@@ -813,4 +846,10 @@ void gw_tree_advise(const struct gw_tree *t, void (*say)(void *ctx, const char *
     for (const struct gw_qdisc *q = t->all; q; q = q->sibling)
         if (q->ops->advise)
             q->ops->advise(q, advise_one, &(struct advice){ t, q, say, ctx });
+    if (t->ingress) {
+        snprintf(text, sizeof text, "%s: %s: it is taken and shown, but no packet passes it; "
+                 "impair what comes in at the other end of the link, where it goes out",
+                 t->conf.dev, t->ingress);
+        say(ctx, text);
+    }
 }

@@ -10,6 +10,8 @@
  */
 #include "tests/unit/suite.h"
 
+#include "emu/tc/keep.h"
+
 #include "emu/tc/cmd.h"
 #include "emu/tc/filter.h"
 
@@ -633,8 +635,46 @@ static void filters_choose(void)
         snprintf(line, sizeof line, F "%s classid 1:1", matches[i].filter);
         rc = run(&d, line);
         CHECK_ROW(!rc, "%s: exit code %d: %s", line, rc, d.err.text);
-        got = gw_filter_classify(d.tree, d.tree->root, &p);
+        got = gw_filter_classify(d.tree, 0x10000, &p);
         CHECK_ROW(got == want, "%s: class got %x, want %x", line, got, want);
+    }
+    desk_close(&d);
+}
+
+/* Where htb sends a packet: set up below. */
+static const struct { uint32_t priority, layer, classid; } leads[] = {
+    { 3, 1, 0x10010 },               /* to 1:1, whose filters go on; those of a leaf do not     */
+    { 3, 2, 0x10011 },
+    { 0x10001, 1, 0x10010 },         /* the priority names the inner class                      */
+    { 0x10001, 2, 0x10011 },
+    { 0x10010, 2, 0x10010 },         /* or a leaf                                               */
+    { 0x10000, 1, 0 },               /* X:0 is the direct queue                                 */
+    { 0x20010, 1, 0 },               /* no class of this discipline, no default                 */
+    { 5, 1, 0 },
+};
+
+/* Classes that form no tree take no filters of their own. */
+static void filters_need_a_tree(void)
+{
+    static const struct { const char *line; int rc; } row[] = {
+        { "qdisc add dev DEV root handle 1: drr", 0 },
+        { "class add dev DEV parent 1: classid 1:1 drr", 0 },
+        { "filter add dev DEV parent 1: matchall classid 1:1", 0 },
+        { "filter add dev DEV parent 1:1 matchall classid 1:1", 2 },
+        { "qdisc replace dev DEV root handle 2: ets bands 3", 0 },
+        { "filter add dev DEV parent 2: matchall classid 2:1", 0 },
+        { "filter add dev DEV parent 2:1 matchall classid 2:2", 2 },
+        { "qdisc replace dev DEV root handle 3: htb", 0 },
+        { "class add dev DEV parent 3: classid 3:1 htb rate 1mbit", 0 },
+        { "filter add dev DEV parent 3:1 matchall classid 3:1", 0 },
+    };
+    struct desk d;
+
+    desk_open(&d);
+    for (size_t i = 0; i < GW_ARRAY_LEN(row); i++) {
+        int rc = run(&d, row[i].line);
+
+        CHECK_ROW(rc == row[i].rc, "%s: exit code %d, want %d", row[i].line, rc, row[i].rc);
     }
     desk_close(&d);
 }
@@ -651,8 +691,8 @@ static void filters_lead_on(void)
         "filter add dev DEV parent 1:1 prio 1 basic match tag(layer eq 1) classid 1:10",
         "filter add dev DEV parent 1:1 prio 2 matchall classid 1:11",
         "filter add dev DEV parent 1: prio 7 fw",
+        "filter add dev DEV parent 1:10 prio 1 matchall classid 1:11",
     };
-    struct gw_pkt p = { .len_bytes = 100, .priority = 3, .tag = 1 << 8 };
     struct desk d;
 
     desk_open(&d);
@@ -661,16 +701,88 @@ static void filters_lead_on(void)
 
         CHECK_ROW(!rc, "%s: %d: %s", setup[i], rc, d.err.text);
     }
-    CU_ASSERT_EQUAL(gw_filter_classify(d.tree, d.tree->root, &p), 0x10010);
-    p.tag = 2 << 8;
-    CU_ASSERT_EQUAL(gw_filter_classify(d.tree, d.tree->root, &p), 0x10011);
-    p.priority = 0x10010;
-    CU_ASSERT_EQUAL(gw_filter_classify(d.tree, d.tree->root, &p), 0x10010);
-    p.priority = 0x20010;
-    CU_ASSERT_EQUAL(gw_filter_classify(d.tree, d.tree->root, &p), 0);
+    for (size_t i = 0; i < GW_ARRAY_LEN(leads); i++) {
+        struct gw_pkt p = { .len_bytes = 100, .priority = leads[i].priority,
+                            .tag = leads[i].layer << 8 };
+        uint32_t got = d.tree->root->ops->class_of(d.tree->root, &p);
+
+        CHECK_ROW(got == leads[i].classid, "priority %x, layer %u: class got %x, want %x",
+                  p.priority, leads[i].layer, got, leads[i].classid);
+    }
     CU_ASSERT_EQUAL(run(&d, "qdisc replace dev DEV root pfifo"), 0);
     CU_ASSERT_PTR_NULL(d.tree->filters);
     desk_close(&d);
+}
+
+/* ---- a finished run ------------------------------------------------------------------------- */
+
+static void take(void *ctx, const struct gw_tc_kept *k)
+{
+    struct desk *d = ctx;
+
+    CU_ASSERT(gw_tree_keep(d->tree, k, &d->err) == GW_OK);
+}
+
+static const char *const kept_setups[][6] = {
+    { "qdisc add dev DEV root handle 1: tbf rate 1mbit burst 10kb latency 50ms peakrate 2mbit mtu "
+      "2000", "qdisc add dev DEV parent 1:1 handle 2: netem delay 10ms loss gemodel 1% 20%" },
+    { "qdisc add dev DEV root handle 1: htb default 10",
+      "class add dev DEV parent 1: classid 1:1 htb rate 10mbit",
+      "class add dev DEV parent 1:1 classid 1:10 htb rate 5mbit prio 2",
+      "qdisc add dev DEV parent 1:10 handle 10: fq_codel", "qdisc add dev DEV clsact" },
+    { "qdisc add dev DEV root handle 1: prio", "qdisc add dev DEV parent 1:2 handle 2: cake" },
+    { "qdisc add dev DEV root stab overhead 4 linklayer atm red limit 100kb avpkt 1000" },
+    { "qdisc add dev DEV root pfifo limit 7", "qdisc del dev DEV root" },
+};
+
+/* What is kept of a device is shown as the device itself would, in all forms. */
+static void kept_shows(void)
+{
+    static const char *const forms[] = { "", "-s", "-d", "-s -d", "-j", "-s -j", "-d -j",
+                                         "-s -d -j", "-p -j", "-s -p -j", "-s -d -p -j" };
+    static const char *const asks[] = { "qdisc show dev DEV", "qdisc show", "class show dev DEV",
+        "qdisc show dev DEV root", "qdisc show dev DEV parent 1:10", "qdisc show dev DEV handle 1:",
+        "class show dev DEV classid 1:10", "class show dev DEV parent 1:", "qdisc show dev DEV clsact" };
+    struct desk live, kept;
+    char line[200];
+
+    desk_open(&live);
+    desk_open(&kept);
+    for (size_t i = 0; i < GW_ARRAY_LEN(kept_setups); i++) {
+        desk_clear(&live);
+        desk_clear(&kept);
+        for (size_t k = 0; k < GW_ARRAY_LEN(kept_setups[i]) && kept_setups[i][k]; k++)
+            CHECK_ROW(!run(&live, kept_setups[i][k]), "%s: %s", kept_setups[i][k], live.err.text);
+        CU_ASSERT(gw_tc_keep(live.tree, take, &kept));
+        for (size_t f = 0; f < GW_ARRAY_LEN(forms); f++)
+            for (size_t a = 0; a < GW_ARRAY_LEN(asks); a++) {
+                snprintf(line, sizeof line, "%s %s", forms[f], asks[a]);
+                CU_ASSERT(!run(&live, line) && !run(&kept, line));
+                CHECK_ROW(!strcmp(live.out, kept.out), "%s: %s: kept\n%s\nlive\n%s",
+                          kept_setups[i][0], line, kept.out, live.out);
+            }
+    }
+    desk_close(&live);
+    desk_close(&kept);
+}
+
+static void shows(void)
+{
+    static const struct { const char *line; bool shows; } row[] = {
+        { "qdisc show dev x", true },      { "-s -j qdisc", true },       { "q ls", true },
+        { "qdisc add dev x root pfifo", false },   { "class del dev x classid 1:1", false },
+        { "filter list dev x", true },     { "class replace dev x", false }, { "", true },
+        { "bogus show", false },
+    };
+
+    for (size_t i = 0; i < GW_ARRAY_LEN(row); i++) {
+        uint32_t n = 0;
+        char **word = gw_tc_split(row[i].line, &n);
+
+        CHECK_ROW(gw_tc_shows(word, n) == row[i].shows, "%s", row[i].line);
+        free(word[0]);
+        free(word);
+    }
 }
 
 /* ---- splitting ---------------------------------------------------------------------------- */
@@ -715,6 +827,9 @@ static const struct gw_case cases[] = {
     { "filter commands", filter_commands },
     { "filters choose classes", filters_choose },
     { "filters lead on to inner classes", filters_lead_on },
+    { "filters of classes", filters_need_a_tree },
+    { "a finished run shows the same", kept_shows },
+    { "lines that only ask", shows },
     { "words of lines", words_of_lines },
     { NULL, NULL },
 };
