@@ -879,7 +879,6 @@ static void test_ecn(void)
 {
     static const struct { const char *netem; double p; } rows[] = {
         { "loss 12% ecn", 0.12 }, { "loss gemodel 1% 9% ecn", 0.1 },
-        { "loss 45% 80% ecn", 0.3077655 },
     };
     static struct counts c;
 
@@ -941,7 +940,7 @@ static void test_copies(void)
 /* A flip falls on any bit of the frame alike, wherever the one before it fell. */
 static void test_flip_places(void)
 {
-    static const char *const rows[] = { "corrupt 61%", "corrupt 100%", "corrupt 35% 45%" };
+    static const char *const rows[] = { "corrupt 61%", "corrupt 35% 45%" };
     static struct counts c;
 
     for (size_t i = 0; i < GW_ARRAY_LEN(rows); i++) {
@@ -1124,7 +1123,6 @@ static void check_no_lag(const char *netem)
 static void test_delays(void)
 {
     static const struct { const char *netem, *table; int64_t mu_us, sigma_us; } rows[] = {
-        { "limit 100000 delay 40960us 8192us", NULL, 40960, 8192 },
         { "limit 100000 delay 31ms 7ms 60%", NULL, 31000, 7000 },
         { "limit 100000 delay 40960us 8192us distribution normal", "normal", 40960, 8192 },
         { "limit 100000 delay 73ms 13ms 45% distribution normal", "normal", 73000, 13000 },
