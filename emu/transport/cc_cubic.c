@@ -8,8 +8,8 @@
  * seen, fast convergence. The estimate stays at 0.53 also above Wmax, as in the kernel; RFC 9438
  * would then go on with 1.
  *
- * The kernel reads its time from a tick (`tick`, 1 ms as with HZ=1000; Debian's 250 is 4ms) and
- * computes growth at most once per tick, which slows windows of less than a few ms down; so here.
+ * The kernel reads its time from a tick (tcp's `tick`, 1 ms as with HZ=1000; Debian's 250 is 4ms)
+ * and computes growth at most once per tick, which slows windows of less than a few ms down; so here.
  *
  * HyStart (Ha and Rhee, "Taming the elephants", 2011) ends slow start at 16 segments or more: by
  * ACK train (ACKs at most 2 ms apart that span more than (min RTT + up to 1 ms) / 2, the whole of
@@ -37,7 +37,6 @@
 struct cubic_conf {
     double beta;
     double c;
-    uint64_t tick_ps;
     uint32_t hystart;             /* HYSTART_*                                                    */
     bool   fast_convergence, friendly;
 };
@@ -274,13 +273,13 @@ static void cubic_update(struct gw_cc *cc, struct cubic_priv *q, uint64_t acked_
 {
     const struct cubic_conf *conf = cc->conf;
     uint32_t cwnd = (uint32_t)(cc->cwnd_bytes / cc->mss_bytes);
-    uint64_t target;
+    uint64_t step_ps = cc->tick_ps ? cc->tick_ps : 1, target;
 
     q->friendly_bytes += acked_bytes;
     if (cwnd == q->last_cwnd && now_ps - q->updated_ps <= GW_PS_PER_S / 32)
         return;
-    if (!q->in_epoch || now_ps - q->updated_ps >= conf->tick_ps) {
-        uint64_t tick_ps = now_ps - now_ps % conf->tick_ps;
+    if (!q->in_epoch || now_ps - q->updated_ps >= step_ps) {
+        uint64_t tick_ps = now_ps - now_ps % step_ps;
 
         if (!q->in_epoch) {
             cubic_start_epoch(q, cwnd, tick_ps);
@@ -288,7 +287,7 @@ static void cubic_update(struct gw_cc *cc, struct cubic_priv *q, uint64_t acked_
         }
         q->last_cwnd = cwnd;
         q->updated_ps = tick_ps;
-        target = cubic_target(q, conf->tick_ps, tick_ps);
+        target = cubic_target(q, step_ps, tick_ps);
         q->cnt = target > cwnd ? (uint32_t)(cwnd / (target - cwnd)) : 100 * cwnd;
         if (!q->wmax && q->cnt > 20)
             q->cnt = 20;
@@ -399,8 +398,6 @@ static const struct gw_param cubic_params[] = {
       NULL, "Aim lower when the window did not come back to the last maximum." },
     { "friendly", GW_P_BOOL, offsetof(struct cubic_conf, friendly), "yes", NULL, NULL,
       "Never grow slower than a reno flow of the same loss rate." },
-    { "tick", GW_P_TIME, offsetof(struct cubic_conf, tick_ps), "1ms", "1us", "100ms",
-      "Step of the clock by which the window grows, 1/HZ of a kernel." },
 };
 
 GW_PLUGIN(gw_cc_cubic) = {

@@ -2013,6 +2013,7 @@ static enum gw_status tcp_tx_init(struct gw_tx *tx, uint64_t now, struct gw_erro
     t->timer.owner = t->pace.owner = tx;
     t->timer.comp = t->pace.comp = tx->comp;
     cc->mss_bytes = t->mss;
+    cc->tick_ps = t->conf->tick_ps;
     cc->initial_window = t->conf->initial_window;
     cc->cwnd_bytes = (uint64_t)t->mss * t->conf->initial_window;
     cc->ssthresh_bytes = UINT64_MAX;
@@ -2759,7 +2760,7 @@ static const struct gw_param tcp_params[] = {
       "How long the ACK of a single segment waits for a second one; 0: no waiting." },
     { "tick", GW_P_TIME, offsetof(struct tcp_conf, tick_ps), "1ms", "0", "100ms",
       "The kernel's timer tick: timeouts, probes and delayed ACKs come late by one, by 8 above 63 "
-      "ms, by 64 above 504 ms; 0: exact." },
+      "ms, by 64 above 504 ms, and cubic grows once per tick; 0: exact." },
     { "tso", GW_P_BOOL, offsetof(struct tcp_conf, tso), "no", NULL, NULL,
       "Cut the stream into super-segments as Linux does, with or without a card's help: a millisecond "
       "of the rate, at least two segments that leave in one instant, the last one pushed; short ones "

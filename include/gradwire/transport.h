@@ -114,6 +114,7 @@ struct gw_cc {
     uint32_t comp;
     uint64_t nic_rate_bps;      /* of the source host's link, 0: infinitely fast               */
     uint64_t base_rtt_ps;       /* of a full segment and its ACK on the idle path              */
+    uint64_t tick_ps;           /* of the clock of the host's kernel, 0: exact                 */
     /* Window or rate has grown outside an ACK: the transport goes on sending. Set by it. */
     void   (*wake)(struct gw_cc *cc, uint64_t now_ps);
     void    *tx;                /* struct gw_tx                                                */
