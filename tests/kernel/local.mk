@@ -28,7 +28,7 @@ tests_kernel_tcp_SOURCES = tests/kernel/tcp.c
 tests_kernel_tcp_LDADD   = $(GW_DEPS_LIBS) -lm
 check_scripts += tests/kernel/tcp.sh
 EXTRA_DIST    += tests/kernel/tcp-misses.txt tests/data/tcp/README.md tests/data/tcp/goodput.csv
-EXTRA_DIST    += tests/data/tcp/fct.csv.gz tests/data/tcp/share.csv tests/data/tcp/parallel.csv
+EXTRA_DIST    += tests/data/tcp/fct.csv.gz tests/data/tcp/share.csv tests/data/tcp/parallel.csv tests/data/tcp/fct-own.csv
 
 tcp-grid: gradwire$(EXEEXT) tests/kernel/tcp$(EXEEXT)
 	GRADWIRE=$(abs_top_builddir)/gradwire$(EXEEXT) tests/kernel/tcp$(EXEEXT) -a -s 5 $(TCP_GRID) \
@@ -41,3 +41,9 @@ tests_kernel_tcpscripts_SOURCES = tests/kernel/tcpscripts.c
 tests_kernel_tcpscripts_LDADD   = $(GW_DEPS_LIBS) -lm
 check_scripts += tests/kernel/tcpscripts.sh
 EXTRA_DIST    += $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/tests/data/tcp/scripts/*))
+# Cells of one's own: record-tcp plays a grid on a kernel with virtual time.
+check_PROGRAMS               += tests/kernel/recordtcp
+tests_kernel_recordtcp_SOURCES = tests/kernel/recordtcp.c
+tests_kernel_recordtcp_CFLAGS  = $(AM_CFLAGS) -pthread
+tests_kernel_recordtcp_LDADD   = -lm -lpthread
+EXTRA_DIST                   += tests/kernel/record-tcp
