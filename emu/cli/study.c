@@ -140,7 +140,7 @@ struct top_conf {
     const char *name;
     uint64_t    seed;
     uint64_t    until_ps;
-    struct gw_value *buffer;
+    struct gw_value *buffer, *pfc;
     struct gw_value *topology, *links, *route, *tc, *qdisc, *transport, *jobs, *events, *capture,
         *log, *records, *expect;
 };
@@ -161,6 +161,8 @@ static const struct gw_param top_rows[] = {
       "ecmp, spray or dmod, or a map: {mode, hash: salted|polarised, metric: hops|delay|weight}." },
     { "buffer", GW_P_VALUE, offsetof(struct top_conf, buffer), "", NULL, NULL,
       "Packet memory that the ports of a switch share: {size: 16MB, alpha: 1, switches: [..]}." },
+    { "pfc", GW_P_VALUE, offsetof(struct top_conf, pfc), "", NULL, NULL,
+      "Priority flow control of switches: {priority: 3, xoff: 100kB, switches: [..]}." },
     { "tc", GW_P_VALUE, offsetof(struct top_conf, tc), "", NULL, NULL, "tc(8) lines." },
     { "qdisc", GW_P_VALUE, offsetof(struct top_conf, qdisc), "", NULL, NULL,
       "Disciplines: list of {dev, kind, options}." },
@@ -205,6 +207,29 @@ static const struct gw_param buffer_rows[] = {
 };
 
 #define LINKS_LEAST_PS GW_PS_PER_US    /* a sample a link and microsecond fills disks fast enough */
+struct pfc_conf {
+    struct net_pfc_conf net;
+    struct gw_value *switches;
+};
+
+static const struct gw_param pfc_rows[] = {
+    { "priority", GW_P_U32, offsetof(struct pfc_conf, net.priority), "3", "0", "7",
+      "The lossless priority; all others are dropped when their queue is full." },
+    { "xoff", GW_P_BYTES, offsetof(struct pfc_conf, net.xoff_bytes), "0", "0", "1TB",
+      "Bytes of one link in a switch at which it is paused; 0: its rate x 40us, at least 64 kB." },
+    { "xon", GW_P_BYTES, offsetof(struct pfc_conf, net.xon_bytes), "0", "0", "1TB",
+      "Bytes at which it may go on; 0: xoff less two full frames." },
+    { "headroom", GW_P_BYTES, offsetof(struct pfc_conf, net.headroom_bytes), "0", "0", "1TB",
+      "Bytes beyond xoff that a link may still fill; 0: what rate, delay, frames of both "
+      "directions, pause frame and response need; fewer are refused." },
+    { "response", GW_P_TIME, offsetof(struct pfc_conf, net.response_ps), "600ns", "0", "1s",
+      "How long a port takes to obey a pause frame." },
+    { "watchdog", GW_P_TIME, offsetof(struct pfc_conf, net.watchdog_ps), "100ms", "0", "1000s",
+      "A port paused for so long without a break is a pause storm, a circle of them a deadlock, "
+      "which ends the run; 0: nobody looks." },
+    { "switches", GW_P_VALUE, offsetof(struct pfc_conf, switches), "", NULL, NULL,
+      "Switches that have it, by name; all if not given." },
+};
 
 struct records_conf {
     uint32_t flows;
@@ -321,8 +346,6 @@ static bool open_network(struct gw_study *s, struct top_conf *c, struct gw_error
         gw_fail(err, GW_NOMEM, "out of memory");
         return settle(s, err);
     }
-    link_extras(s, err);
-    settle(s, err);
     return true;
 }
 
@@ -1070,6 +1093,48 @@ static void read_buffer(struct gw_study *s, struct gw_value *v, struct gw_error 
     settle(s, err);
 }
 
+static bool pfc_switch(struct gw_study *s, const struct gw_value *v, bool *node,
+                       struct gw_error *err)
+{
+    uint32_t i = v->text ? gw_graph_find_node(s->topo.graph, v->text) : GW_NONE;
+    char where[512];
+
+    if (i == GW_NONE || s->topo.graph->node[i].kind != GW_NODE_SWITCH) {
+        gw_fail(err, GW_PARAM, "%s: pfc: \"%s\" is no switch of this topology",
+                gw_value_where(v, where, sizeof where), v->text ? v->text : "(no name)");
+        return false;
+    }
+    node[i] = true;
+    return true;
+}
+
+static void read_pfc(struct gw_study *s, struct gw_value *v, struct gw_error *err)
+{
+    bool *node = v ? calloc(s->net->nodes + 1, sizeof *node) : NULL;
+    struct pfc_conf c;
+    char where[512];
+
+    if (!v)
+        return;
+    if (!node)
+        gw_fail(err, GW_NOMEM, "out of memory for flow control");
+    else if (gw_params_read(pfc_rows, GW_ARRAY_LEN(pfc_rows), &c, v, NULL, "pfc", NULL, err)
+             == GW_OK && (!c.switches || want_kind(c.switches, GW_V_LIST, "switches", err)
+                                             == GW_OK)) {
+        for (uint32_t i = 0; !c.switches && i < s->net->nodes; i++)
+            node[i] = s->topo.graph->node[i].kind == GW_NODE_SWITCH;
+        for (struct gw_value *e = c.switches ? c.switches->child : NULL; e; e = e->next) {
+            e->used = true;
+            if (!pfc_switch(s, e, node, err))
+                break;
+        }
+        if (err->code == GW_OK)
+            net_set_pfc(s->net, &c.net, node, gw_value_where(v, where, sizeof where), err);
+    }
+    free(node);
+    settle(s, err);
+}
+
 static void read_events(struct gw_study *s, struct gw_value *v, struct gw_error *err)
 {
     if (!v || (want_kind(v, GW_V_LIST, "events", err), !settle(s, err)))
@@ -1120,6 +1185,7 @@ const struct gw_param *gw_study_rows(const char *section, size_t *count)
         { "route", route_rows, GW_ARRAY_LEN(route_rows) },
         { "records", records_rows, GW_ARRAY_LEN(records_rows) },
         { "buffer", buffer_rows, GW_ARRAY_LEN(buffer_rows) },
+        { "pfc", pfc_rows, GW_ARRAY_LEN(pfc_rows) },
         { "job", job_rows, GW_ARRAY_LEN(job_rows) },
         { "capture", capture_rows, GW_ARRAY_LEN(capture_rows) },
         { "log", log_rows, GW_ARRAY_LEN(log_rows) },
@@ -1194,6 +1260,9 @@ static void read_study(struct gw_study *s, const struct gw_study_conf *c, struct
     if (!open_network(s, &top, err))
         return;
     read_buffer(s, top.buffer, err);
+    read_pfc(s, top.pfc, err);             /* ahead of disciplines: what `limit auto` means    */
+    link_extras(s, err);
+    settle(s, err);
     read_qdiscs(s, top.qdisc, err);
     read_tc(s, top.tc, err);
     read_events(s, top.events, err);

@@ -90,7 +90,7 @@ static const struct part {
 } parts[] = {
     { "study",
       "The keys of a study file (YAML). Lists and maps have their own page: `gradwire help job`, "
-      "links, route, buffer, capture, log, event, records, expect; topology, transport and qdisc have one a "
+      "links, route, buffer, pfc, capture, log, event, records, expect; topology, transport and qdisc have one a "
       "kind, as in `gradwire help topology two-site`." },
     { "job",
       "The keys of an entry of `jobs:`, for every traffic; `gradwire help traffic NAME` shows "
@@ -112,6 +112,12 @@ static const struct part {
       "events: [{at: 5s, tc: \"qdisc change dev wan:a root netem loss 1%\"}]" },
     { "buffer",
       "`buffer:` gives switches a packet memory that their ports share with dynamic thresholds." },
+    { "pfc",
+      "`pfc:` makes one priority lossless by pause frames (802.1Qbb), as in\n"
+      "pfc: {priority: 3}\n"
+      "A switch pauses the link whose packets fill it. On ports that can be paused the discipline "
+      "is that of the lossless priority; the other priorities share a tail-drop FIFO and take "
+      "turns with it. The records keep pauses, the most that was held, paused time, storms." },
     { "capture",
       "The keys of an entry of `capture:`; one file a device, DIR/LINK-END.pcap." },
     { "log",

@@ -301,6 +301,22 @@ static void addr_of_nodes(const struct gw_pkt *p, struct gw_flow_addr *a)
     a->dst_port = FRAME_PORT;
 }
 
+/* A pause frame (802.1Qbb): class-enable vector and times. Returns the frame's length. */
+static uint32_t put_pause(struct gw_capture *c, const struct gw_pkt *p)
+{
+    static const uint8_t to[6] = { 0x01, 0x80, 0xc2, 0x00, 0x00, 0x01 };
+    uint8_t *b = c->buf;
+
+    memset(b, 0, HEAD_MAX);
+    memcpy(b, to, sizeof to);
+    put_mac(b + 6, p->src);
+    put16(b + 12, 0x8808);
+    put16(b + 14, 0x0101);
+    put16(b + 16, 1u << p->tp[1]);
+    put16(b + 18 + 2 * (uint32_t)p->tp[1], (uint32_t)p->tp[0]);
+    return p->len_bytes;
+}
+
 /* What the transport puts behind the payload; capture_clear() makes zeros of it again. */
 static void put_trailer(struct gw_capture *c, const struct gw_pkt *p,
                         const struct gw_transport_ops *ops, uint32_t used, uint32_t len)
@@ -397,7 +413,7 @@ void gw_capture_packet(struct gw_capture *c, const struct gw_pkt *p,
         addr_of_nodes(p, &made);
         addr = &made;
     }
-    len = put_frame(c, p, ops, ext, addr);
+    len = p->flags & GW_PKT_PAUSE ? put_pause(c, p) : put_frame(c, p, ops, ext, addr);
     if (flips)
         flip(c, flips, len);
     if (!c->filtered || bpf_filter(c->prog.bf_insns, c->buf, len, len))

@@ -1140,6 +1140,8 @@ static enum gw_status transport_cc(struct net *n, struct net_transport *tp, stru
                               given ? gw_value_where(given, at, sizeof at) : where, err);
     if (!tp->cc)
         return err->code;
+    if (((const struct gw_cc_ops *)tp->cc->ops)->telemetry)
+        n->telemetry = true;
     tp->cc_conf = calloc(1, ((const struct gw_cc_ops *)tp->cc->ops)->conf_bytes + 1);
     return tp->cc_conf ? GW_OK : gw_fail(err, GW_NOMEM, "out of memory for the transport");
 }

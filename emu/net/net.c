@@ -27,7 +27,7 @@ void net_fail(struct net *n, enum gw_status code, const char *text)
     gw_engine_stop(n->engine);
 }
 
-static uint64_t auto_limit(uint64_t rate_bps, uint64_t delay_ps)
+uint64_t net_auto_limit(uint64_t rate_bps, uint64_t delay_ps)
 {
     uint64_t a = gw_mul_div(rate_bps, AUTO_TIME_PS, 8 * GW_PS_PER_S);
     uint64_t b = gw_mul_div(rate_bps, 2 * delay_ps, 8 * GW_PS_PER_S);
@@ -137,6 +137,8 @@ static void tree_drop(void *port, struct gw_pkt *p, enum gw_drop_reason why)
 {
     struct net_port *o = port;
 
+    if (o->pfc)
+        net_pfc_release(o, p, gw_engine_now(o->net->engine));
     net_drop(o->net, o, p, why);
 }
 
@@ -164,7 +166,7 @@ static enum gw_status port_tree(struct net *n, uint32_t id, struct gw_error *err
         .registry = n->registry, .dev = gw_graph_dev_name(n->graph, id, dev, sizeof dev),
         .net = n, .comp = o->from, .rate_bps = o->rate_bps,
         .mtu_bytes = n->graph->link[id / 2].mtu_bytes + GW_ETH_BYTES, .txqueuelen = 1000,
-        .auto_limit_bytes = auto_limit(o->rate_bps, o->delay_ps), .seed = n->conf.seed,
+        .auto_limit_bytes = net_auto_limit(o->rate_bps, o->delay_ps), .seed = n->conf.seed,
         .data_dir = n->conf.data_dir, .ctx = o, .drop = tree_drop, .kick = net_port_kick,
         .fields = tree_fields,
     };
@@ -254,6 +256,7 @@ void net_free(struct net *n)
     free(n->ext_chunk);
     free(n->port);
     free(n->buffer);
+    free(n->pfc);
     free(n->port_flags);
     free(n->delivered);
     free(n->link_rate_bps);
@@ -295,7 +298,7 @@ enum gw_status net_default_queue(struct net *n, uint32_t id, struct gw_error *er
     if (o->tree->root || o->mode != PORT_QUEUED)
         return GW_OK;
     o->limit_bytes = o->is_nic || !o->rate_bps || o->buffer ? UINT64_MAX
-                                                            : auto_limit(o->rate_bps, o->delay_ps);
+                                                            : net_auto_limit(o->rate_bps, o->delay_ps);
     o->user_qdisc = false;
     return default_fifo(n, id, err);
 }
@@ -482,16 +485,18 @@ enum gw_status net_ready(struct net *n, struct gw_error *err)
 
         o->user_qdisc = root != NULL;
         if (!root && !o->is_nic && o->rate_bps)
-            o->limit_bytes = auto_limit(o->rate_bps, o->delay_ps);
-        if (o->buffer && !root)                     /* the memory is the limit                  */
+            o->limit_bytes = net_auto_limit(o->rate_bps, o->delay_ps);
+        if ((o->buffer || o->pfc) && !root)         /* the memory is the limit                  */
             o->limit_bytes = UINT64_MAX;
-        if (!fifo || o->cap_tx || o->changes || o->buffer) {
+        if (!fifo || o->cap_tx || o->changes || o->buffer || o->pfc || (n->telemetry && !o->is_nic)) {
             o->mode = PORT_QUEUED;
             if (!root && default_fifo(n, i, err) != GW_OK)
                 return err->code;
         }
         nic_limits(n, o);
-        if (o->delay_ps >= horizon / 2 && !(o->channel && o->channel->ops->reorders))
+        if (o->pfc)
+            o->flags |= PORT_PFC;
+        if (o->delay_ps >= horizon / 2 && !o->pfc && !(o->channel && o->channel->ops->reorders))
             o->flags |= PORT_LONG;
         if (o->cap_rx)
             o->flags |= PORT_RX_CAP;
@@ -555,6 +560,7 @@ void net_start_records(struct net *n, struct gw_sink *s)
         s->ops->link(s, &(struct gw_rec_link){ i, dev, dir, o->from, o->to, o->rate_bps,
                                                o->delay_ps });
     }
+    net_pfc_start(n);
     if (n->conf.link_sample_ps) {
         n->sample_timer = (struct gw_timer){ .fire = take_samples, .owner = n,
                                              .comp = n->nodes + n->ports + n->fluid_count };
@@ -624,12 +630,25 @@ static void record_qdisc(struct net *n, uint32_t id, const struct gw_qdisc *q, c
         record_classes(n, id, q);
 }
 
+static void record_pfc(struct net *n, uint32_t id, const struct net_pfc *f)
+{
+    record_value(n, id, "pfc", "pauses", f->pauses);
+    record_value(n, id, "pfc", "held_max_bytes", f->held_max_bytes);
+    record_value(n, id, "pfc", "limit_bytes", f->limit_bytes);
+    record_value(n, id, "pfc", "pause_frames_in", f->frames_in);
+    record_value(n, id, "pfc", "pause_frames_out", f->frames_out);
+    record_value(n, id, "pfc", "paused_ps", f->paused_ps);
+    record_value(n, id, "pfc", "storms", f->storms);
+    record_value(n, id, "pfc", "deadlocked", n->pfc_deadlock && f->stuck);
+}
+
 static uint64_t in_flight(const struct net *n, uint32_t id)
 {
     const struct net_port *o = &n->port[id];
 
     return o->sent_pkts + o->duplicated_pkts - o->lost_pkts - n->delivered[id].pkts +
-           (o->mode == PORT_QUEUED && o->tree->root ? o->tree->root->backlog_pkts : 0);
+           (o->mode == PORT_QUEUED && o->tree->root ? o->tree->root->backlog_pkts : 0) +
+           (o->pfc ? o->pfc->other.count + o->pfc->control.count : 0);
 }
 
 void net_finish_records(struct net *n)
@@ -662,6 +681,8 @@ void net_finish_records(struct net *n)
             record_qdisc(n, i, q, "qdisc");
         for (const struct gw_qdisc *q = o->tree->dead; q; q = q->sibling)
             record_qdisc(n, i, q, "removed");
+        if (o->pfc)
+            record_pfc(n, i, o->pfc);
         if (o->channel)
             record_stats(n, i, "channel", o->channel->priv, o->channel->ops->stats,
                          o->channel->ops->stat_count);

@@ -38,10 +38,35 @@ struct net_buffer {
     double   alpha;
 };
 
+/* Priority flow control, see pfc.c. */
+struct net_pfc_conf {
+    uint32_t priority;
+    uint64_t xoff_bytes, xon_bytes, headroom_bytes;      /* 0: from rate, delay and MTU         */
+    uint64_t response_ps, watchdog_ps;
+};
+
+struct net_pfc {                  /* of a directed link                                         */
+    /* Its sender's port. */
+    uint64_t until_ps;            /* the lossless lane is paused                                */
+    uint64_t since_ps;            /* when that began                                            */
+    uint64_t paused_ps;           /* in all, pauses that were ended by the peer                 */
+    struct gw_pktq other, control;       /* priorities that are not lossless; pause frames      */
+    uint64_t other_limit_bytes;
+    uint64_t frames_in, frames_out, storms;
+    bool     other_turn, pulling, stuck;
+    /* Its receiver, if that is a switch with flow control. */
+    bool     watched, told;       /* told: a pause holds                                        */
+    uint64_t held_bytes, held_max_bytes;
+    uint64_t xoff_bytes, xon_bytes, limit_bytes;
+    uint64_t pauses;
+    struct gw_timer refresh;
+};
+
 enum net_port_flag {              /* kept apart from the port, in one byte an arrival looks at  */
     PORT_LONG    = 1,             /* in-flight packets stand in the port's FIFO                 */
     PORT_RX_CAP  = 2,             /* a capture at the far end                                   */
     PORT_LOG     = 4,             /* packet log                                                 */
+    PORT_PFC     = 8,             /* pause frames may arrive                                    */
 };
 
 struct net_wait {                 /* a packet that has not begun to be serialised               */
@@ -80,6 +105,7 @@ struct __attribute__((aligned(64))) net_port {
     struct gw_channel *channel;
     struct net_buffer *buffer;    /* the switch's shared memory, NULL: none                     */
     uint64_t buffer_bytes;        /* of it held by this port                                    */
+    struct net_pfc *pfc;          /* flow control: can be paused, or sends pauses; NULL: neither */
     struct gw_tree *tree;         /* always there; its root may be absent (default queue)       */
     struct gw_pkt *flight_head, *flight_tail;            /* PORT_LONG                           */
     struct gw_timer timer;        /* queued: end of serialisation or next_ps; NIC: room again   */
@@ -256,6 +282,12 @@ struct net {
     uint64_t live_pkts;
     uint64_t closing_conns;       /* one-shot flows that are not closed yet                     */
     uint32_t radix;               /* k of a fat tree, else 0                                    */
+    struct net_pfc_conf pfc_conf;
+    struct net_pfc *pfc;          /* per directed link; NULL: no flow control                   */
+    struct gw_timer pfc_watch;
+    uint64_t pfc_storms;
+    bool     pfc_deadlock;
+    bool     telemetry;           /* some packets collect it: switch ports run queued           */
     /* books */
     uint64_t hops, pkts_delivered, pkts_dropped;
     uint64_t frames_sent, frames_received;
@@ -298,7 +330,22 @@ enum gw_status net_check_books(struct net *n, struct gw_error *err);
 void net_fail(struct net *n, enum gw_status code, const char *text);
 void net_deliver(void *net, uint32_t node, struct gw_pkt *p, uint64_t now_ps);
 
+/* Flow control on the switches with @node[v]; call after buffers, before disciplines. */
+enum gw_status net_set_pfc(struct net *n, const struct net_pfc_conf *c, const bool *node,
+                           const char *where, struct gw_error *err);
+uint64_t net_auto_limit(uint64_t rate_bps, uint64_t delay_ps);
+
+/* pfc.c */
+uint64_t net_pfc_headroom(const struct net *n, uint32_t link);    /* bytes; the link's receiver */
+void net_pfc_send(struct net_port *o, struct gw_pkt *p, uint64_t now_ps);
+void net_pfc_wake(struct net_port *o, uint64_t now_ps);
+void net_pfc_release(struct net_port *o, const struct gw_pkt *p, uint64_t now_ps);
+void net_pfc_receive(struct net *n, uint32_t in, struct gw_pkt *p, uint64_t now_ps);
+void net_pfc_start(struct net *n);
+
 /* port.c */
+void net_port_transmit(struct net_port *o, struct gw_pkt *p, uint64_t later_ps, uint64_t now_ps);
+void net_port_note_queue(struct net_port *o, uint64_t bytes, uint64_t pkts);
 void net_port_send(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t now_ps);
 void net_buffer_sync(struct net_port *o);
 void net_port_kick(void *port, uint64_t now_ps);

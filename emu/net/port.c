@@ -267,6 +267,23 @@ static inline bool may_take_ahead(const struct net_port *o)
     return root->ops->settled && root->backlog_pkts && !o->cap_tx && root->ops->settled(root);
 }
 
+/* What a switch writes into a packet that collects telemetry, when it leaves. */
+static void append_telemetry(struct net *n, const struct net_port *o, struct gw_pkt *p,
+                             uint64_t now_ps)
+{
+    char *ext = net_ext_get(n, p);
+    struct gw_telemetry *t;
+
+    if (!ext || o->is_nic)
+        return;
+    t = (struct gw_telemetry *)(void *)(ext + n->conn[p->flow]->tp->ops->telemetry_offset);
+    if (t->count < GW_TELEMETRY_HOPS)
+        t->hop[t->count++] = (struct gw_telemetry_hop){
+            .now_ps = now_ps, .tx_bytes = o->sent_bytes + o->sent_pkts * o->framing_bytes,
+            .queue_bytes = o->tree->root ? o->tree->root->backlog_bytes : 0,
+            .rate_bps = o->rate_bps };
+}
+
 static void pull(struct net *n, struct net_port *o, uint64_t now_ps)
 {
     while (!o->busy || may_take_ahead(o)) {
@@ -290,6 +307,8 @@ static void pull(struct net *n, struct net_port *o, uint64_t now_ps)
                               c ? &c->addr : NULL, net_flips(n, p), now_ps);
         }
         tx = serialise(o, p);
+        if (GW_UNLIKELY(p->flags & GW_PKT_INT))
+            append_telemetry(n, o, p, start);
         o->busy_ps += tx;
         o->free_ps = start + tx;
         leave(n, o, p, o->free_ps);
@@ -302,9 +321,42 @@ static void pull(struct net *n, struct net_port *o, uint64_t now_ps)
         net_port_room(o, now_ps);
 }
 
+/* For ports with flow control: captures, serialises and sends off; @later_ps longer on its way. */
+void net_port_transmit(struct net_port *o, struct gw_pkt *p, uint64_t later_ps, uint64_t now_ps)
+{
+    struct net *n = o->net;
+    uint64_t tx;
+
+    note_wait(o, now_ps - p->stamp_ps);
+    if (o->free_ps != now_ps)
+        o->carry = 0;
+    if (o->cap_tx) {
+        struct net_conn *c = p->flags & GW_PKT_FRAME ? NULL : n->conn[p->flow];
+
+        gw_capture_packet(o->cap_tx, p, c ? c->tx.ops : NULL, net_ext_get(n, p),
+                          c ? &c->addr : NULL, net_flips(n, p), now_ps);
+    }
+    tx = serialise(o, p);
+    if (GW_UNLIKELY(p->flags & GW_PKT_INT))
+        append_telemetry(n, o, p, now_ps);
+    o->busy_ps += tx;
+    o->free_ps = now_ps + tx;
+    o->busy = tx != 0;
+    leave(n, o, p, o->free_ps + later_ps);
+}
+
+void net_port_note_queue(struct net_port *o, uint64_t bytes, uint64_t pkts)
+{
+    note_queue(o, bytes, pkts);
+}
+
 /* A packet may be ready: sends it, or sees to it that the end of serialisation will. */
 static inline void wake(struct net *n, struct net_port *o, uint64_t now_ps)
 {
+    if (GW_UNLIKELY(o->pfc != NULL)) {
+        net_pfc_wake(o, now_ps);
+        return;
+    }
     if (o->busy && !o->timer.armed) {
         if (now_ps < o->free_ps) {
             if (o->tree->root->backlog_pkts)
@@ -343,7 +395,8 @@ static void port_timer(void *owner, uint64_t now_ps)
 void net_buffer_sync(struct net_port *o)
 {
     struct net_buffer *b = o->buffer;
-    uint64_t held = o->tree->root ? o->tree->root->backlog_bytes : 0;
+    uint64_t held = (o->tree->root ? o->tree->root->backlog_bytes : 0) +
+                    (o->pfc ? o->pfc->other.bytes : 0);
 
     if (!b)
         return;
@@ -366,6 +419,10 @@ static void send_queued(struct net *n, struct net_port *o, struct gw_pkt *p, uin
 {
     struct gw_qdisc *root = o->tree->root;
 
+    if (GW_UNLIKELY(o->pfc != NULL)) {
+        net_pfc_send(o, p, now_ps);
+        return;
+    }
     if (GW_UNLIKELY(!root)) {                       /* deleted while running: noqueue          */
         net_drop(n, o, p, GW_DROP_LINK_DOWN);
         return;
@@ -397,6 +454,8 @@ void net_port_queue(struct net_port *o, uint64_t now_ps, uint64_t *bytes, uint64
     if (o->mode == PORT_QUEUED) {
         *bytes = o->tree->root ? o->tree->root->backlog_bytes : 0;
         *pkts = o->tree->root ? o->tree->root->backlog_pkts : 0;
+        *bytes += o->pfc ? o->pfc->other.bytes : 0;
+        *pkts += o->pfc ? o->pfc->other.count : 0;
         return;
     }
     settle(o, now_ps);
@@ -410,7 +469,8 @@ static uint64_t backlog_ps(const struct net_port *o, uint64_t now_ps)
 {
     if (o->mode == PORT_QUEUED)
         return o->rate_bps && o->tree->root ?
-               gw_mul_div(o->tree->root->backlog_bytes, 8 * GW_PS_PER_S, o->rate_bps) : 0;
+               gw_mul_div(o->tree->root->backlog_bytes + (o->pfc ? o->pfc->other.bytes : 0),
+                          8 * GW_PS_PER_S, o->rate_bps) : 0;
     return o->free_ps > now_ps ? o->free_ps - now_ps : 0;
 }
 
@@ -523,8 +583,13 @@ void net_deliver(void *net, uint32_t node, struct gw_pkt *p, uint64_t now_ps)
     n->hops++;
     n->delivered[in].pkts++;
     n->delivered[in].bytes += p->len_bytes;
-    if (GW_UNLIKELY(n->port_flags[in]))
+    if (GW_UNLIKELY(n->port_flags[in])) {
         arrive_flagged(n, &n->port[in], p, now_ps);
+        if (p->flags & GW_PKT_PAUSE) {
+            net_pfc_receive(n, in, p, now_ps);
+            return;
+        }
+    }
     if (p->dst == node) {
         net_host_receive(n, p, now_ps);
         return;

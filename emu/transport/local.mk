@@ -17,3 +17,5 @@ libgwplug_la_SOURCES += emu/transport/tp_fixed_window.c emu/transport/tp_loggp.c
 builtin_plugins += gw_transport_fixed_window gw_transport_loggp
 libgwplug_la_SOURCES += emu/transport/tp_uec.c
 builtin_plugins += gw_transport_uec
+libgwplug_la_SOURCES += emu/transport/cc_hpcc.c emu/transport/cc_timely.c emu/transport/cc_swift.c
+builtin_plugins += gw_cc_hpcc gw_cc_timely gw_cc_swift
