@@ -413,7 +413,7 @@ void gw_capture_packet(struct gw_capture *c, const struct gw_pkt *p,
         addr_of_nodes(p, &made);
         addr = &made;
     }
-    len = p->flags & GW_PKT_PAUSE ? put_pause(c, p) : put_frame(c, p, ops, ext, addr);
+    len = gw_pkt_is_pause(p) ? put_pause(c, p) : put_frame(c, p, ops, ext, addr);
     if (flips)
         flip(c, flips, len);
     if (!c->filtered || bpf_filter(c->prog.bf_insns, c->buf, len, len))

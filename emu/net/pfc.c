@@ -166,7 +166,7 @@ static void tell(struct net *n, struct net_port *o, uint64_t quanta, uint64_t no
     p = net_pkt_alloc(n);
     if (!p)
         return;
-    p->flags = GW_PKT_FRAME | GW_PKT_PAUSE;
+    p->flags = GW_PKT_PAUSE;
     p->len_bytes = p->sched_bytes = PAUSE_BYTES;
     p->src = o->to;
     p->dst = o->from;
@@ -360,7 +360,7 @@ void net_pfc_wake(struct net_port *o, uint64_t now_ps)
     if (o->busy && now_ps >= o->free_ps)
         o->busy = false;
     while (!o->busy && (p = next_packet(o, now_ps)))
-        net_port_transmit(o, p, p->flags & GW_PKT_PAUSE ? n->pfc_conf.response_ps : 0, now_ps);
+        net_port_transmit(o, p, gw_pkt_is_pause(p) ? n->pfc_conf.response_ps : 0, now_ps);
     net_buffer_sync(o);
     o->pfc->pulling = false;
     arm(n, o, now_ps);

@@ -585,7 +585,7 @@ void net_deliver(void *net, uint32_t node, struct gw_pkt *p, uint64_t now_ps)
     n->delivered[in].bytes += p->len_bytes;
     if (GW_UNLIKELY(n->port_flags[in])) {
         arrive_flagged(n, &n->port[in], p, now_ps);
-        if (p->flags & GW_PKT_PAUSE) {
+        if (gw_pkt_is_pause(p)) {
             net_pfc_receive(n, in, p, now_ps);
             return;
         }

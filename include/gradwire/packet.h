@@ -23,7 +23,7 @@ enum gw_pkt_flag {
     GW_PKT_COPY    = 32,     /* a duplicate that netem made: not duplicated again              */
     GW_PKT_TRIMMABLE = 128,  /* its transport makes use of the header if the payload is cut off */
     GW_PKT_INT     = 64,     /* its extension holds a gw_telemetry that every port appends to  */
-    GW_PKT_PAUSE   = 128,    /* a pause frame of a link (with GW_PKT_FRAME): quanta, priority  */
+    GW_PKT_PAUSE   = GW_PKT_FRAME | GW_PKT_RETRANS,  /* both: a link's pause frame: quanta, priority */
 };
 
 /* In-band telemetry: what each port saw when the packet left it (HPCC, SIGCOMM 2019, section 3). */
@@ -70,6 +70,11 @@ struct gw_pkt {
 };
 _Static_assert(offsetof(struct gw_pkt, tp) == 64, "the public head is one cache line");
 _Static_assert(sizeof(struct gw_pkt) == 96, "bytes per live packet are the lever beyond L2");
+
+static inline bool gw_pkt_is_pause(const struct gw_pkt *p)
+{
+    return (p->flags & GW_PKT_PAUSE) == GW_PKT_PAUSE;
+}
 
 /* A plain queue of packets, for qdiscs; zero-initialised is empty. */
 struct gw_pktq {
