@@ -23,7 +23,7 @@ enum gw_pkt_flag {
     GW_PKT_COPY    = 32,     /* a duplicate that netem made: not duplicated again              */
     GW_PKT_TRIMMABLE = 128,  /* its transport makes use of the header if the payload is cut off */
     GW_PKT_INT     = 64,     /* its extension holds a gw_telemetry that every port appends to  */
-    GW_PKT_PAUSE   = GW_PKT_FRAME | GW_PKT_RETRANS,  /* both: a link's pause frame: quanta, priority */
+    GW_PKT_PAUSE   = GW_PKT_FRAME | GW_PKT_RETRANS,   /* both: a pause frame: quanta, priority */
 };
 
 /* In-band telemetry: what each port saw when the packet left it (HPCC, SIGCOMM 2019, section 3). */
