@@ -22,11 +22,16 @@
  * (the last segment in order). Retransmissions are thus never ambiguous. The ACK is the data
  * packet turned round.
  *
+ * The receiver has a prompt reader. Its window is half of its buffer, which starts at 128 KiB and is
+ * sized anew once a round trip for what came in it and as much growth again; while the window
+ * grows each segment is acknowledged. Behind a gap the first ACKs go at once, later ones are held
+ * back for a millisecond. What comes twice is told (RFC 2883). Timers come with the kernel's tick.
+ * With `tso` the stream is cut into super-segments, whose borders follow from how the application
+ * fills the socket's buffers; without, segments leave one by one as soon as the window lets them.
+ *
  * Left out: data in both directions, Nagle (senders of messages switch it off), urgent data, zero
- * windows (the reader is prompt, so the window only grows: 64 KiB plus twice what has arrived, up
- * to `window`), DSACK, SACK compression, the quick ACKs that Linux adds while its window grows,
- * super-segments, F-RTO, RST, the kernel's timer tick, and the loss of the final ACK of a closed
- * flow, which is repeated a few times and then given up.
+ * windows, undo by DSACK (timestamps tell first), F-RTO, RST, what cards merge on receiving (GRO),
+ * and the loss of the final ACK of a closed flow, which is repeated a few times and then given up.
  */
 #include <gradwire/plugin.h>
 #include <gradwire/alg/seqset.h>
@@ -41,12 +46,24 @@
 #define TCP_WINDOW_FIRST 65535u
 #define TCP_WINDOW_MAX (UINT64_C(65535) << 14)
 #define TCP_QUICK_ACKS 16u
+#define TCP_GROW_LEAST 128u                        /* payload that lets the window grow           */
+#define TCP_HELD_MAX 44u                           /* SACKs that may be held back                 */
+#define TCP_HELD_PS GW_PS_PER_MS
+#define TCP_HELD_SLACK_PS (100 * GW_PS_PER_US)
+#define TCP_RCVBUF_FIRST UINT64_C(131072)
 #define TCP_DUP_THRESH 3u
 #define TCP_TRIES_MAX 5u                          /* repetitions of SYN/ACK or FIN by a timer     */
 #define TCP_BLOCKS_MAX 4u
 #define TCP_BURST_MAX UINT64_C(65536)              /* payload of the longest super-segment        */
 #define TCP_SLOW_PACE_BPS 1200000u                 /* below it segments leave one by one          */
 #define TCP_UNPACED_SEGS 10u
+#define TCP_BUFFER_BYTES UINT64_C(1280)            /* memory of a socket's buffer beside its data */
+#define TCP_BUFFER_MAX 65215u                      /* payload of the longest one                  */
+#define TCP_SEG_MEMORY UINT64_C(4352)              /* what the kernel plans for a segment to send */
+#define TCP_SNDBUF_FIRST (20 * TCP_SEG_MEMORY)
+#define TCP_RUNS_MAX 6u
+#define TCP_MARKS 16u
+#define TCP_PAUSE_PS (250 * GW_PS_PER_US)
 
 enum tcp_bit {                   /* as on the wire                                             */
     TCP_FIN = 0x01, TCP_SYN = 0x02, TCP_PSH = 0x08, TCP_ACK = 0x10, TCP_ECE = 0x40, TCP_CWR = 0x80
@@ -84,11 +101,13 @@ struct tcp_conf {
     uint32_t    initial_window;  /* segments                                                   */
     uint64_t    mss_bytes;       /* 0: from the MTU                                            */
     uint64_t    window_bytes;    /* receive window at most, 0: what the wire can say           */
+    uint64_t    sndbuf_bytes, rcvbuf_bytes;        /* memory of the sockets at most            */
+    uint64_t    tick_ps;         /* of the kernel's timers; 0: exact                           */
     uint64_t    rto_min_ps;
     uint64_t    delayed_ack_ps;  /* 0: every segment                                           */
     uint32_t    syn_retries, retries;              /* 0: for ever                              */
     uint32_t    ecn_peer;                          /* enum tcp_ecn_peer                        */
-    bool        sack, timestamps, syn, ecn, tlp, pacing;
+    bool        sack, timestamps, syn, ecn, tlp, pacing, dsack, compress, tso;
 };
 
 enum tcp_phase { TCP_CLOSED, TCP_SYN_SENT, TCP_OPEN, TCP_DONE, TCP_GIVEN_UP };
@@ -112,6 +131,18 @@ struct tcp_rate {
     uint64_t written_bytes;      /* end of the stream as last seen                              */
     uint32_t head, count, cap;   /* ring of cap (a power of two) in the order of leaving        */
     struct tcp_sent *sent;
+};
+
+/* Sockets' buffers between two borders: the unsent part of the stream is cut into buffers that end
+ * `size_bytes` apart, the last at `end`. */
+struct tcp_run {
+    uint64_t end;
+    uint32_t size_bytes;
+};
+
+/* What begins at `start` left at `ts_ps`, after a pause. */
+struct tcp_mark {
+    uint64_t start, ts_ps;
 };
 
 struct tcp_tx {
@@ -158,6 +189,21 @@ struct tcp_tx {
     struct gw_seq_queue queue[TCP_SACKED];        /* by state; LOST in the order to be resent  */
 
     uint32_t burst_bytes;        /* payload that left since the pace was last advanced         */
+
+    /* Super-segments: the socket's buffers and what is cut from them. */
+    uint64_t copied;             /* end of what the application has got rid of                 */
+    uint64_t buffer_end;         /* of the buffer that begins at nxt                           */
+    uint64_t sndbuf_bytes;       /* memory that the socket may take now                        */
+    uint64_t window_seen;        /* largest window ever offered                                */
+    uint64_t touched_ps;         /* anything was sent                                          */
+    uint64_t ticked_ps, syn_span_ps;              /* due time that stands on a tick; SYN's wait */
+    uint64_t most_cwnd;          /* window for which `most` was computed                       */
+    uint32_t most;               /* bytes of the longest super-segment                         */
+    uint32_t run_count, mark_next;
+    struct tcp_run run[TCP_RUNS_MAX];
+    struct tcp_mark mark[TCP_MARKS];              /* ring of the last pauses                   */
+    bool     push;               /* the next segment ends a super-segment of several           */
+    bool     blocked;            /* the application waits for room                             */
     struct tcp_rate *rate;       /* NULL: nobody asked                                         */
     struct gw_timer timer, pace;
     const struct tcp_conf *conf;
@@ -171,11 +217,28 @@ struct tcp_rx {
     uint64_t armed_ps, again_ps; /* timer; when to repeat SYN/ACK or FIN, GW_NEVER: not        */
     uint64_t ts_ps;              /* of the last segment                                        */
     uint64_t ts_recent_ps;       /* of the last segment in order                               */
-    uint64_t window_max;
     uint32_t seg_bytes;          /* largest payload seen                                       */
+    uint32_t seg_memory;         /* what the kernel counts for one                             */
     uint32_t quick;              /* ACKs to send at once                                       */
     uint32_t tries;
-    uint32_t mss;
+    uint32_t mss;                /* what it asks for                                           */
+
+    /* The window: memory, and how it grows. */
+    uint64_t window_max;
+    uint64_t wnd_end;            /* offered up to here                                         */
+    uint64_t rcvbuf_bytes;       /* memory that the socket may take now                        */
+    uint64_t clamp_bytes, ssthresh_bytes;         /* window at most; grows towards it          */
+    uint64_t rtt8_ps;            /* 8 times the round trip, as the receiver can tell; 0: none  */
+    uint64_t rtt_end, rtt_begin_ps;               /* of a sample by windows                    */
+    uint64_t tune_seq, tune_ps, tune_bytes;       /* begin of this round; bytes of the last    */
+    uint32_t echo_ms;            /* timestamp echo that was the last sample                    */
+
+    /* ACKs of what is out of order, some of them held back. */
+    uint64_t ooo_bytes;
+    uint64_t dup_nxt;            /* nxt when dup_count was 0                                   */
+    uint64_t held_due_ps;        /* when they must go, valid if held                           */
+    uint32_t dup_count, held;
+    uint64_t dsack[2];           /* what came twice, for the next ACK; empty: nothing          */
     uint8_t  opts, wscale;
     bool     careful, ecn, ece, syn_wait, closed;
     uint32_t block_count;
@@ -226,10 +289,17 @@ static uint32_t tcp_syn_bytes(uint8_t opts)
     return opts & TCP_HAS_SACK ? n + 4 : n;
 }
 
-static uint32_t tcp_mss(const struct tcp_conf *c, uint32_t mtu_bytes)
+/* Payload of a full segment on a path with this MTU, 0: no room. */
+static uint32_t tcp_mss_of(uint32_t mtu_bytes, const struct tcp_conf *c)
 {
     uint32_t head = 40 + (c->timestamps ? TCP_TS_BYTES : 0);
-    uint32_t mss = mtu_bytes > head ? mtu_bytes - head : 0;
+
+    return mtu_bytes > head ? mtu_bytes - head : 0;
+}
+
+static uint32_t tcp_mss(const struct tcp_conf *c, uint32_t mtu_bytes)
+{
+    uint32_t mss = tcp_mss_of(mtu_bytes, c);
 
     return c->mss_bytes && c->mss_bytes < mss ? (uint32_t)c->mss_bytes : mss;
 }
@@ -244,13 +314,42 @@ static uint64_t tcp_window_max(const struct tcp_conf *c)
     return c->window_bytes ? tcp_min(c->window_bytes, TCP_WINDOW_MAX) : TCP_WINDOW_MAX;
 }
 
+/* The window of a SYN: half the first buffer in whole segments. */
+static uint64_t tcp_first_window(const struct tcp_conf *c, uint32_t mss)
+{
+    uint64_t most = tcp_min(tcp_min(TCP_RCVBUF_FIRST, c->rcvbuf_bytes) / 2, tcp_window_max(c));
+
+    if (most > mss && mss)
+        most -= most % mss;
+    return tcp_min(most, TCP_WINDOW_FIRST);
+}
+
+/* Fits the largest window that may ever be offered. */
 static uint8_t tcp_wscale(const struct tcp_conf *c)
 {
+    uint64_t most = c->window_bytes ? tcp_window_max(c)
+                                    : tcp_min(tcp_max(c->rcvbuf_bytes, 65535), TCP_WINDOW_MAX);
     uint8_t s = 0;
 
-    while (s < 14 && tcp_window_max(c) >> s > 65535)
+    while (s < 14 && most >> s > 65535)
         s++;
     return s;
+}
+
+/* When a kernel timer comes that is set at @now for @ps: its wheel has steps of a tick, of 8 above
+ * 63 ticks, of 64 above 504 and so on, and none comes early. */
+static uint64_t tcp_tick(const struct tcp_conf *c, uint64_t now, uint64_t ps)
+{
+    uint64_t tick = c->tick_ps, ticks, at, shift = 0;
+
+    if (!tick || ps > UINT64_MAX / 2)
+        return tcp_later(now, ps);
+    ticks = (ps + tick - 1) / tick;
+    at = now / tick + ticks;
+    for (uint64_t level = 63; ticks >= level && shift < 24; level <<= 3)
+        shift += 3;
+    at = ((at >> shift) + 1) << shift;
+    return at < GW_NEVER / tick ? at * tick : GW_NEVER - 1;
 }
 
 /* ---- the sender: what is out ----------------------------------------------------------------- */
@@ -275,6 +374,14 @@ static inline bool tcp_slow_start(const struct gw_cc *cc)
 static inline bool tcp_cwnd_limited(const struct gw_tx *tx, const struct tcp_tx *t)
 {
     return t->limited || (tcp_slow_start(&tx->cc) && tx->cc.cwnd_bytes < 2 * t->max_out);
+}
+
+/* A threshold that keeps what the window has shown to be there (tcp_current_ssthresh()). */
+static uint64_t tcp_known_ssthresh(const struct gw_cc *cc)
+{
+    uint64_t segs = cc->cwnd_bytes / cc->mss_bytes;
+
+    return tcp_max(cc->ssthresh_bytes, (segs / 2 + segs / 4) * cc->mss_bytes);
 }
 
 static uint64_t tcp_rto_now(const struct tcp_tx *t)
@@ -443,7 +550,8 @@ static void tcp_trace(struct gw_tx *tx, const struct tcp_tx *t, const struct gw_
              (unsigned long long)tcp_segs(t, t->lost_bytes + again),
              (unsigned long long)tcp_segs(t, again),
              (unsigned long long)(t->srtt8_ps / 8 / GW_PS_PER_US),
-             (unsigned long long)(tcp_rto_now(t) / GW_PS_PER_US), (unsigned long long)cc->pacing_bps);
+             (unsigned long long)(tcp_rto_now(t) / GW_PS_PER_US),
+             (unsigned long long)cc->pacing_bps);
     tx->host->trace(tx, line, now);
 }
 
@@ -974,8 +1082,8 @@ static inline void tcp_validate(struct gw_tx *tx, struct tcp_tx *t, bool limited
         return;
     /* Not limited for a whole timeout: what is not used is not known to be there. */
     used = tcp_max(t->used_bytes, (uint64_t)tx->cc.initial_window * t->mss);
-    if (t->state == TCP_CA_OPEN && t->nxt >= tx->written_bytes && used < tx->cc.cwnd_bytes) {
-        tx->cc.ssthresh_bytes = tcp_max(tx->cc.ssthresh_bytes, tx->cc.cwnd_bytes / 4 * 3);
+    if (t->state == TCP_CA_OPEN && !t->blocked && used < tx->cc.cwnd_bytes) {
+        tx->cc.ssthresh_bytes = tcp_known_ssthresh(&tx->cc);
         used = (tx->cc.cwnd_bytes + used) / 2;
         tx->cc.cwnd_bytes = used - used % t->mss;
     }
@@ -996,6 +1104,8 @@ static inline bool tcp_send(struct gw_tx *tx, struct tcp_tx *t, uint64_t seq, ui
 
     if (GW_UNLIKELY(!p))
         return false;
+    if (t->push)
+        flags |= TCP_PSH;
     if (seq + n >= tx->written_bytes) {
         flags |= TCP_PSH;
         if (seq + n > tx->written_bytes) {
@@ -1003,6 +1113,7 @@ static inline bool tcp_send(struct gw_tx *tx, struct tcp_tx *t, uint64_t seq, ui
             flags = len ? TCP_ACK | TCP_PSH | TCP_FIN : TCP_ACK | TCP_FIN;
         }
     }
+    t->touched_ps = now;
     h = tcp_hdr(p);
     h->seq = seq;
     h->ts_ps = now;
@@ -1039,12 +1150,12 @@ static inline bool tcp_send(struct gw_tx *tx, struct tcp_tx *t, uint64_t seq, ui
 
 /* ---- the sender: pace ------------------------------------------------------------------------ */
 
-/* Segments that leave at once: a millisecond at the pace and, over short paths, a share of 64 KiB
- * more, at least two (tcp_tso_autosize()). */
-static uint32_t tcp_burst_segs(const struct gw_tx *tx, const struct tcp_tx *t)
+/* Segments that leave at once at @rate_bps: a millisecond of it and, over short paths, a share of
+ * 64 KiB more, at least two (tcp_tso_autosize()). */
+static uint32_t tcp_burst_segs(const struct gw_tx *tx, const struct tcp_tx *t, uint64_t rate_bps)
 {
-    uint64_t bytes = tx->cc.pacing_bps / 8 >> 10, shift = t->min_rtt_ps / GW_PS_PER_US >> 9;
-    uint64_t least = tx->cc.ops->paces && tx->cc.pacing_bps < TCP_SLOW_PACE_BPS ? 1 : 2;
+    uint64_t bytes = rate_bps / 8 >> 10, shift = t->min_rtt_ps / GW_PS_PER_US >> 9;
+    uint64_t least = tx->cc.ops->paces && rate_bps < TCP_SLOW_PACE_BPS ? 1 : 2;
 
     if (shift < 32)
         bytes += TCP_BURST_MAX >> shift;
@@ -1058,7 +1169,7 @@ static uint32_t tcp_pace_open(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
         tx->host->timer_set(tx->net, &t->pace, tx->cc.next_send_ps);
         return 0;
     }
-    return tcp_burst_segs(tx, t);
+    return tcp_burst_segs(tx, t, tx->cc.pacing_bps);
 }
 
 /* A burst has left: the next one waits until its payload is through at the pace. A burst that left
@@ -1074,21 +1185,20 @@ static void tcp_pace_close(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
     t->burst_bytes = 0;
 }
 
-/* The rate of who does not set one: above the window's own, more so in slow start. */
-static void tcp_pace_by_window(struct gw_tx *tx, const struct tcp_tx *t)
+/* The rate of who does not set one: above the window's own, more so in slow start. 0: unknown. */
+static uint64_t tcp_window_rate(const struct gw_tx *tx, const struct tcp_tx *t)
 {
     uint64_t bytes = tcp_max(tx->cc.cwnd_bytes, t->nxt - t->una);
     uint32_t percent = tx->cc.cwnd_bytes < tx->cc.ssthresh_bytes / 2 ? 200 : 120;
 
-    if (t->srtt8_ps)
-        tx->cc.pacing_bps = gw_mul_div(bytes * 8 * percent / 100, 8 * GW_PS_PER_S, t->srtt8_ps);
+    return t->srtt8_ps ? gw_mul_div(bytes * 8 * percent / 100, 8 * GW_PS_PER_S, t->srtt8_ps) : 0;
 }
 
 /* Behind an ACK of a flow that is paced or measured. */
 static void tcp_ack_extras(struct gw_tx *tx, struct tcp_tx *t)
 {
-    if (t->conf->pacing && !tx->cc.ops->paces)
-        tcp_pace_by_window(tx, t);
+    if (t->conf->pacing && !tx->cc.ops->paces && t->srtt8_ps)
+        tx->cc.pacing_bps = tcp_window_rate(tx, t);
     if (t->rate && tx->cc.low_rate)
         t->rate->app_limited_bytes = tcp_max(t->delivered_bytes + tcp_in_flight(t), 1);
 }
@@ -1121,6 +1231,9 @@ static bool tcp_resend(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
 
 static bool tcp_send_new(struct gw_tx *tx, struct tcp_tx *t, uint32_t n, uint64_t now)
 {
+    if (now - t->last_sent_ps > TCP_PAUSE_PS)
+        t->mark[t->mark_next++ % TCP_MARKS] = (struct tcp_mark){ t->nxt, now };
+    t->last_sent_ps = now;
     if (GW_UNLIKELY(!tcp_send(tx, t, t->nxt, n, false, now)))
         return false;
     if (t->nxt == t->una) {
@@ -1142,7 +1255,7 @@ static void tcp_idle_restart(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
         cc->ops->on_idle_restart(cc, idle, t->rto_ps);
     if (!t->last_sent_ps || idle <= t->rto_ps || cc->ops->owns_window)
         return;
-    cc->ssthresh_bytes = tcp_max(cc->ssthresh_bytes, cc->cwnd_bytes / 4 * 3);
+    cc->ssthresh_bytes = tcp_known_ssthresh(cc);
     first = tcp_min((uint64_t)cc->initial_window * t->mss, cc->cwnd_bytes);
     while (left > t->rto_ps && cc->cwnd_bytes > first) {
         left -= t->rto_ps;
@@ -1153,64 +1266,245 @@ static void tcp_idle_restart(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
     t->used_ps = now;
 }
 
-/* How much may go next: retransmissions first. 0: nothing; *limited: because of the window. */
-static inline uint32_t tcp_next_len(const struct gw_tx *tx, const struct tcp_tx *t, uint64_t end,
-                                    bool *limited)
+/* When the segment at una left, to TCP_PAUSE_PS, as far as the last pauses tell. */
+static uint64_t tcp_head_sent(const struct tcp_tx *t)
 {
-    uint64_t n, out = tcp_in_flight(t);
+    uint64_t at = t->head_sent_ps;
 
-    if (GW_UNLIKELY(t->lost_bytes != 0)) {
-        const struct gw_seq_node *lost = &t->board.node[t->queue[TCP_LOST].head];
+    for (uint32_t i = 0; i < TCP_MARKS; i++)
+        if (t->mark[i].start <= t->una && t->mark[i].ts_ps > at)
+            at = t->mark[i].ts_ps;
+    return at;
+}
 
-        n = tcp_min(lost->end - lost->start, t->mss);
-    } else {
-        n = tcp_min(end - t->nxt, t->mss);
-        if (GW_UNLIKELY(t->nxt + n > t->wnd_end)) {      /* small pieces only if nothing is out */
-            n = out || t->wnd_end <= t->nxt ? 0 : t->wnd_end - t->nxt;
-        }
-    }
-    if (n && out + n > tx->cc.cwnd_bytes) {
+/* Should a super-segment that the windows keep short wait for more window? Only if the ACK that
+ * brings it is due within a millisecond and something was sent in the last one
+ * (tcp_tso_should_defer()). */
+static bool tcp_defer(const struct gw_tx *tx, struct tcp_tx *t, uint64_t wnd, uint64_t cong,
+                      bool *limited, uint64_t now)
+{
+    uint64_t buffer = t->buffer_end - t->nxt, least = tcp_min(wnd, cong);
+    uint64_t srtt = t->srtt8_ps >> 3;
+    bool last = t->buffer_end == t->copied;
+
+    if (t->state >= TCP_CA_RECOVERY || least >= t->most || t->una == t->nxt ||
+        now - t->touched_ps > GW_PS_PER_MS || (!last && least >= buffer) ||
+        3 * least >= tcp_min(t->wnd_end - t->una, tx->cc.cwnd_bytes) ||
+        tcp_head_sent(t) + srtt > now + tcp_min(srtt / 2, GW_PS_PER_MS))
+        return false;
+    if (least > buffer)
+        return t->buffer_end <= tx->written_bytes;
+    *limited |= cong < wnd;
+    return true;
+}
+
+/* Bytes of new data that may leave as one super-segment; 0: none, *limited: for the window. */
+static uint64_t tcp_open_burst(struct gw_tx *tx, struct tcp_tx *t, bool *limited, uint64_t now)
+{
+    uint64_t mss = t->mss, out = tcp_in_flight(t), cwnd = tx->cc.cwnd_bytes, cong, n;
+    uint64_t wnd = t->wnd_end > t->nxt ? t->wnd_end - t->nxt : 0, buffer = t->buffer_end - t->nxt;
+
+    if (!buffer)
+        return 0;
+    if (out + tcp_min(buffer, mss) > cwnd) {
         *limited = true;
         return 0;
     }
-    return (uint32_t)n;
+    if (GW_UNLIKELY(tcp_min(buffer, mss) > wnd))         /* small pieces only if nothing is out */
+        return out ? 0 : wnd;
+    if (buffer <= mss || !t->conf->tso)
+        return tcp_min(buffer, mss);
+    cong = cwnd - out;
+    if (GW_UNLIKELY(t->most_cwnd != cwnd) || tx->cc.pacing_bps) {
+        t->most_cwnd = cwnd;
+        t->most = t->mss * tcp_burst_segs(tx, t, tx->cc.pacing_bps ? tx->cc.pacing_bps
+                                                                   : tcp_window_rate(tx, t));
+    }
+    if (tcp_defer(tx, t, wnd, cong, limited, now))
+        return 0;
+    n = tcp_min(tcp_min(tcp_min(tcp_max(cwnd / 2, mss), cong), t->most), wnd);
+    return buffer <= n ? buffer : n - n % t->mss;
 }
 
-/* Sends what the windows, the pace and the NIC allow. */
-static void tcp_output(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
+/* [.., end) of the buffers is sent: the next one. */
+static void tcp_next_buffer(struct tcp_tx *t)
 {
-    uint64_t end = tcp_end(tx, t), room = 0, before = t->nxt;
-    bool limited = false, again, any = false, paced = tx->cc.pacing_bps != 0;
+    if (t->run_count && t->nxt >= t->run[0].end)
+        memmove(t->run, t->run + 1, --t->run_count * sizeof t->run[0]);
+    t->buffer_end = t->run_count ? tcp_min(t->nxt + t->run[0].size_bytes, t->run[0].end) : t->nxt;
+}
+
+/* The next lost range that may go again; 0: none, or the window is full. */
+static uint32_t tcp_lost_len(const struct gw_tx *tx, const struct tcp_tx *t, bool *limited)
+{
+    const struct gw_seq_node *lost = &t->board.node[t->queue[TCP_LOST].head];
+    uint64_t n = tcp_min(lost->end - lost->start, t->mss);
+
+    if (tcp_in_flight(t) + n <= tx->cc.cwnd_bytes)
+        return (uint32_t)n;
+    *limited = true;
+    return 0;
+}
+
+/* Nothing can leave behind the next @n bytes until an ACK comes: the receiver is not to wait. */
+static bool tcp_last_of_flight(const struct gw_tx *tx, const struct tcp_tx *t, uint32_t n)
+{
+    return tcp_in_flight(t) + n + t->mss > tx->cc.cwnd_bytes || t->nxt + n + t->mss > t->wnd_end;
+}
+
+/* Sends what the windows, the pace and the NIC allow of what is in the socket. True if something
+ * left and the window still had room behind it at some time. */
+static bool tcp_xmit(struct gw_tx *tx, struct tcp_tx *t, bool *any, uint64_t now)
+{
+    uint64_t room = 0, before = t->nxt, left = 0, whole = 0;
+    bool limited = false, again, paced = tx->cc.pacing_bps != 0, roomy = false;
     uint32_t n, burst = 0;
 
-    if (t->phase != TCP_OPEN)
-        return;
-    while ((n = tcp_next_len(tx, t, end, &limited)) != 0) {
+    *any = false;
+    while (true) {
+        again = t->lost_bytes != 0;
+        if (!again && !left)
+            whole = left = tcp_open_burst(tx, t, &limited, now);
+        n = again ? tcp_lost_len(tx, t, &limited) : (uint32_t)tcp_min(left, t->mss);
+        if (!n)
+            break;
         if (GW_UNLIKELY(paced) && !burst && !(burst = tcp_pace_open(tx, t, now)))
             break;
         if (!room && !(room = tx->host->nic_room(tx, now)))
             break;
-        again = t->lost_bytes != 0;
+        t->push = !again && left == n && (whole > n || (*any && !t->conf->tso &&
+                                                        tcp_last_of_flight(tx, t, n)));
         if (!(again ? tcp_resend(tx, t, now) : tcp_send_new(tx, t, n, now)))
             break;
         t->prr_out += n;
+        left -= again ? 0 : n;
         room -= tcp_min(room, n + t->hdr_bytes);
-        any = true;
+        *any = true;
+        if (t->nxt == t->buffer_end)
+            tcp_next_buffer(t);
+        if (!left)
+            roomy |= tcp_in_flight(t) + t->mss <= tx->cc.cwnd_bytes;
         if (GW_UNLIKELY(paced) && (--burst == 0 || again)) {
             tcp_pace_close(tx, t, now);
             burst = 0;
         }
     }
+    t->push = false;
     if (GW_UNLIKELY(paced))
         tcp_pace_close(tx, t, now);
-    if (any || limited) {
+    if (*any || limited) {
         limited |= tcp_in_flight(t) + t->mss > tx->cc.cwnd_bytes;
         tcp_validate(tx, t, limited, now);
     }
-    if (t->nxt != before) {
-        t->last_sent_ps = now;
+    if (t->nxt != before)
         tcp_set_probe(t, now);
+    return roomy;
+}
+
+/* ---- the sender: its socket ------------------------------------------------------------------ */
+
+/* Memory that the socket takes: each super-segment has its own buffer. */
+static uint64_t tcp_socket_bytes(const struct tcp_tx *t)
+{
+    uint64_t buffers = (t->nxt - t->una) / (t->most ? t->most : t->mss) + 1, at = t->nxt;
+
+    for (uint32_t i = 0; i < t->run_count; i++) {
+        buffers += (t->run[i].end - at) / t->run[i].size_bytes + 1;
+        at = t->run[i].end;
     }
+    return t->copied - t->una + buffers * TCP_BUFFER_BYTES;
+}
+
+/* Bytes that one buffer is filled up to: half the largest window, whole segments. */
+static uint64_t tcp_buffer_goal(const struct tcp_tx *t)
+{
+    uint64_t goal = tcp_min(TCP_BUFFER_MAX, t->window_seen / 2);
+
+    return goal < t->mss ? t->mss : goal - goal % t->mss;
+}
+
+/* A buffer of @bytes more behind the others; many runs are forgotten as borders, not as bytes. */
+static void tcp_add_buffer(struct tcp_tx *t, uint64_t bytes)
+{
+    struct tcp_run *last = t->run_count ? &t->run[t->run_count - 1] : NULL;
+
+    t->copied += bytes;
+    if (last && (last->size_bytes == bytes || t->run_count == TCP_RUNS_MAX))
+        last->end = t->copied;
+    else
+        t->run[t->run_count++] = (struct tcp_run){ t->copied, (uint32_t)bytes };
+    if (t->buffer_end == t->nxt)
+        t->buffer_end = t->copied;
+}
+
+/* Fills the last buffer up to @goal, if it is not sent yet. */
+static void tcp_fill_last(struct tcp_tx *t, uint64_t goal, uint64_t end)
+{
+    struct tcp_run *last = t->run_count ? &t->run[t->run_count - 1] : NULL;
+    uint64_t start, size;
+
+    if (!last || t->copied >= end)
+        return;
+    start = tcp_max(t->nxt, last->end - last->size_bytes);
+    if (t->run_count > 1)
+        start = tcp_max(start, last[-1].end);
+    if (start >= last->end || last->end - start >= goal)
+        return;
+    size = tcp_min(goal, end - start);
+    last->end = start;
+    if (start <= t->nxt || (t->run_count > 1 && last[-1].end == start))
+        t->run_count--;
+    t->copied = start;
+    if (t->nxt == start)
+        t->buffer_end = start;
+    tcp_add_buffer(t, size);
+}
+
+/* The application writes until the socket is full, sending as it goes (tcp_sendmsg_locked()). */
+static void tcp_write_more(struct gw_tx *tx, struct tcp_tx *t, uint64_t end, uint64_t now)
+{
+    bool any = true;
+    uint64_t goal;
+
+    while (any && t->copied < end) {
+        goal = tcp_buffer_goal(t);
+        tcp_fill_last(t, goal, end);
+        if (t->nxt == t->copied && tcp_socket_bytes(t) < t->sndbuf_bytes)
+            tcp_add_buffer(t, tcp_min(goal, end - t->copied));
+        if (t->buffer_end != t->copied)
+            break;                                 /* the last one is not the next to be sent   */
+        tcp_xmit(tx, t, &any, now);
+    }
+    goal = tcp_buffer_goal(t);
+    while (t->copied < end && tcp_socket_bytes(t) < t->sndbuf_bytes)
+        tcp_add_buffer(t, tcp_min(goal, end - t->copied));
+    t->blocked = t->copied < end;
+}
+
+/* Is there room again for who waits? A third must be free; the buffer grows with the window while
+ * the window is not full (tcp_new_space()). */
+static bool tcp_room_came(const struct gw_tx *tx, struct tcp_tx *t, bool roomy)
+{
+    uint64_t want, segs;
+
+    if (roomy || tcp_in_flight(t) + t->mss <= tx->cc.cwnd_bytes) {
+        segs = tcp_max(tx->cc.cwnd_bytes / t->mss, 10);
+        want = tcp_min(2 * TCP_SEG_MEMORY * segs, t->conf->sndbuf_bytes);
+        t->sndbuf_bytes = tcp_max(t->sndbuf_bytes, want);
+    }
+    return 3 * tcp_socket_bytes(t) <= 2 * t->sndbuf_bytes;
+}
+
+static void tcp_output(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
+{
+    uint64_t end = tcp_end(tx, t);
+    bool any, roomy;
+
+    if (t->phase != TCP_OPEN)
+        return;
+    roomy = tcp_xmit(tx, t, &any, now);
+    if (t->copied < end && (!t->blocked || tcp_room_came(tx, t, roomy)))
+        tcp_write_more(tx, t, end, now);
     tcp_arm(tx, t);
 }
 
@@ -1233,7 +1527,8 @@ static void tcp_send_control(struct gw_tx *tx, struct tcp_tx *t, uint8_t flags, 
     if (t->opts & TCP_EXACT_ECN)
         p->ecn = GW_ECN_ECT0;
     if (flags & TCP_SYN) {
-        h->window = TCP_WINDOW_FIRST | (uint32_t)tcp_min(tx->mtu_bytes - 40, 65535) << 16;
+        h->window = (uint32_t)tcp_first_window(t->conf, tx->mtu_bytes - 40) |
+                    (uint32_t)tcp_min(tx->mtu_bytes - 40, 65535) << 16;
         p->len_bytes = TCP_L3_BYTES + tcp_syn_bytes(t->opts);
     } else if (t->phase == TCP_DONE) {
         h->opts |= TCP_PAST_FIN;
@@ -1245,17 +1540,18 @@ static void tcp_send_control(struct gw_tx *tx, struct tcp_tx *t, uint8_t flags, 
 
 static void tcp_send_syn(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
 {
-    t->rto_due_ps = tcp_later(now, tcp_min(TCP_RTO_FIRST_PS << tcp_min(t->syn_tries, 7),
-                                           TCP_RTO_MAX_PS));
+    t->syn_span_ps = tcp_min(TCP_RTO_FIRST_PS << tcp_min(t->syn_tries, 7), TCP_RTO_MAX_PS);
+    t->rto_due_ps = tcp_later(now, t->syn_span_ps);
     t->syn_tries++;
-    tcp_send_control(tx, t, TCP_SYN | (t->conf->ecn || t->opts & TCP_EXACT_ECN ? TCP_ECE | TCP_CWR : 0), now);
+    tcp_send_control(tx, t, TCP_SYN | (t->conf->ecn || t->opts & TCP_EXACT_ECN ?
+                                       TCP_ECE | TCP_CWR : 0), now);
     tcp_arm(tx, t);
 }
 
 /* Tail loss probe: a new segment if there is one, else the last one again. */
 static void tcp_probe(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
 {
-    uint32_t n = (uint32_t)tcp_min(tcp_end(tx, t) - t->nxt, t->mss);
+    uint32_t n = (uint32_t)tcp_min(t->buffer_end - t->nxt, t->mss);
     bool sent;
 
     t->tlp_resent = !n || t->nxt + n > t->wnd_end;
@@ -1266,15 +1562,17 @@ static void tcp_probe(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
             t->head_sent_ps = now;
     } else {
         sent = tcp_send_new(tx, t, n, now);
-        t->last_sent_ps = now;
+        if (t->nxt == t->buffer_end)
+            tcp_next_buffer(t);
     }
     if (sent) {
         t->tlp_high = t->nxt;
         t->careful = true;
     }
     t->tlp_due_ps = GW_NEVER;
-    t->rto_due_ps = tcp_max(tcp_later(t->head_sent_ps, tcp_rto_now(t)),
-                            tcp_later(now, GW_PS_PER_MS));
+    t->rto_due_ps = sent ? tcp_later(now, tcp_rto_now(t))
+                         : tcp_max(tcp_later(tcp_head_sent(t), tcp_rto_now(t)),
+                                   tcp_later(now, GW_PS_PER_MS));
 }
 
 /* ---- the sender: ACKs ------------------------------------------------------------------------ */
@@ -1369,6 +1667,8 @@ static inline void tcp_ack_basics(struct tcp_tx *t, const struct tcp_hdr *h, boo
     t->ts_recent_ms = h->tsval_ms;
     if (h->seq + h->window > t->wnd_end)
         t->wnd_end = h->seq + h->window;
+    if (h->window > t->window_seen)
+        t->window_seen = h->window;
     if (advanced) {
         t->timeouts = 0;
         t->head_sent_ps = h->ts_ps;
@@ -1491,7 +1791,7 @@ static void tcp_tx_syn_ack(struct gw_tx *tx, struct tcp_tx *t, const struct tcp_
         t->ecn = h->flags & TCP_ECE;               /* never without having been asked           */
         tx->cc.ecn_refused = !t->ecn;
         t->ts_recent_ms = h->tsval_ms;
-        t->wnd_end = h->window & 0xffff;
+        t->wnd_end = t->window_seen = h->window & 0xffff;
         /* Without timestamps the answer to a repeated SYN is no sample (Karn). */
         if (t->syn_tries == 1 || t->opts & TCP_HAS_TS)
             tcp_rtt_sample(t, now > h->ts_ps ? now - h->ts_ps : 1);
@@ -1631,12 +1931,36 @@ static void tcp_timeout(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
     t->careful = true;
 }
 
+/* What is due comes with the kernel's tick. Due times are kept exactly, since most are moved before
+ * they come; the first that comes is rounded up here. */
+static bool tcp_wait_tick(struct tcp_tx *t, uint64_t now)
+{
+    uint64_t *due = &t->rto_due_ps, span = t->phase == TCP_OPEN ? tcp_rto_now(t) : t->syn_span_ps;
+
+    if (t->tlp_due_ps < *due) {
+        due = &t->tlp_due_ps;
+        span = t->pto_ps;
+    }
+    if (t->reo_due_ps < *due) {
+        due = &t->reo_due_ps;
+        span = t->min_rtt_ps / 4;
+    }
+    if (!t->conf->tick_ps || *due > now || *due == t->ticked_ps)
+        return false;
+    *due = t->ticked_ps = tcp_tick(t->conf, *due - tcp_min(*due, span), tcp_min(*due, span));
+    return *due > now;
+}
+
 static void tcp_tx_fire(void *owner, uint64_t now)
 {
     struct gw_tx *tx = owner;
     struct tcp_tx *t = tx->priv;
 
     t->armed_ps = GW_NEVER;
+    if (tcp_wait_tick(t, now)) {
+        tcp_arm(tx, t);
+        return;
+    }
     if (t->phase == TCP_SYN_SENT && t->rto_due_ps <= now) {
         tcp_syn_timeout(tx, t, now);
     } else if (t->phase == TCP_OPEN && t->una < t->nxt) {
@@ -1671,7 +1995,8 @@ static enum gw_status tcp_tx_init(struct gw_tx *tx, uint64_t now, struct gw_erro
     t->min_rtt_ps = t->armed_ps = t->tlp_high = t->first_resent_ps = GW_NEVER;
     t->rto_due_ps = t->tlp_due_ps = t->reo_due_ps = GW_NEVER;
     t->rto_ps = TCP_RTO_FIRST_PS;
-    t->wnd_end = TCP_WINDOW_FIRST;
+    t->wnd_end = t->window_seen = TCP_WINDOW_FIRST;
+    t->sndbuf_bytes = tcp_min(TCP_SNDBUF_FIRST, t->conf->sndbuf_bytes);
     if (cc->ops->ecn == GW_CC_ECN_EXACT && (t->conf->syn || t->conf->ecn_peer == TCP_PEER_SAME))
         t->opts |= TCP_EXACT_ECN;
     if (!t->conf->syn) {                           /* as if agreed before                        */
@@ -1713,16 +2038,137 @@ static void tcp_tx_fini(struct gw_tx *tx)
 
 /* ---- the receiver ---------------------------------------------------------------------------- */
 
-/* The window from nxt on: autotuned well ahead of slow start. */
-static inline uint32_t tcp_window(const struct tcp_rx *r)
+/* Memory that a segment of @len bytes takes in the socket, as a frame of a network card does. */
+static uint32_t tcp_seg_memory(uint32_t len)
 {
-    return (uint32_t)tcp_min(r->window_max, TCP_WINDOW_FIRST + 2 * r->nxt);
+    uint32_t need = len + TCP_L3_BYTES + TCP_TS_BYTES + 64 + 320, piece = 512;
+
+    while (piece < need && piece < UINT32_C(1) << 30)
+        piece <<= 1;
+    return piece + 256;
+}
+
+/* Half of the memory that is left is offered. */
+static uint64_t tcp_rx_space(const struct tcp_rx *r, uint64_t more)
+{
+    uint64_t used = more;
+
+    if (r->ooo_bytes && r->seg_bytes)
+        used += r->ooo_bytes / r->seg_bytes * r->seg_memory;
+    return used < r->rcvbuf_bytes ? (r->rcvbuf_bytes - used) / 2 : 0;
+}
+
+/* The window from nxt on; its right edge never goes back. */
+static inline uint32_t tcp_window(struct tcp_rx *r)
+{
+    uint64_t unit = (UINT64_C(1) << r->wscale) - 1;
+    uint64_t free = tcp_min(r->ooo_bytes ? tcp_rx_space(r, 0) : r->rcvbuf_bytes / 2,
+                            r->ssthresh_bytes);
+    uint64_t had = r->wnd_end > r->nxt ? r->wnd_end - r->nxt : 0;
+    uint64_t window = tcp_min((tcp_max(free, had) + unit) & ~unit, r->window_max);
+
+    r->wnd_end = r->nxt + window;
+    return (uint32_t)window;
+}
+
+/* A segment of more memory than data lets the window grow less (__tcp_grow_window()). */
+static bool tcp_may_grow(const struct tcp_rx *r, uint32_t len)
+{
+    uint64_t memory = tcp_seg_memory(len) / 2, window = r->conf->rcvbuf_bytes / 4;
+
+    if (memory <= len)
+        return true;
+    for (memory /= 2; r->ssthresh_bytes <= window; memory /= 2, window /= 2)
+        if (memory <= len)
+            return true;
+    return false;
+}
+
+/* Data has come: the window may grow by two segments, and growth is told at once. */
+static inline void tcp_rx_grow(struct tcp_rx *r, uint32_t len, uint64_t unread)
+{
+    uint64_t most;
+
+    if (r->ssthresh_bytes >= r->clamp_bytes || len < TCP_GROW_LEAST)
+        return;
+    most = tcp_min(r->clamp_bytes, tcp_rx_space(r, unread));
+    if (most <= r->ssthresh_bytes || !tcp_may_grow(r, len))
+        return;
+    r->ssthresh_bytes += tcp_min(most - r->ssthresh_bytes, 2 * tcp_max(r->mss, len));
+    r->quick |= 1;
+}
+
+static void tcp_rx_rtt(struct tcp_rx *r, uint64_t ps, bool by_window)
+{
+    if (!r->rtt8_ps || 8 * ps < r->rtt8_ps)
+        r->rtt8_ps = 8 * ps;
+    else if (!by_window)
+        r->rtt8_ps += ps - (r->rtt8_ps >> 3);
+}
+
+/* Samples of the round trip: by the echo of a timestamp, and by the time that a window takes. */
+static inline void tcp_rx_measure(struct tcp_rx *r, const struct tcp_hdr *h, uint64_t now)
+{
+    if (r->opts & TCP_HAS_TS && h->window != r->echo_ms) {
+        r->echo_ms = h->window;
+        if (h->len >= r->seg_bytes && h->window)
+            tcp_rx_rtt(r, tcp_max(tcp_clock_ms(now) - h->window, 1) * GW_PS_PER_MS, false);
+    }
+    if (r->nxt < r->rtt_end)
+        return;
+    if (r->rtt_end)
+        tcp_rx_rtt(r, tcp_max(now - r->rtt_begin_ps, GW_PS_PER_US), true);
+    r->rtt_end = tcp_max(r->wnd_end, r->nxt + 1);
+    r->rtt_begin_ps = now;
+}
+
+/* The reader has taken everything: once a round trip the buffer is sized for what came in it, and
+ * for twice as much growth (tcp_rcv_space_adjust()). */
+static void tcp_rx_tune(struct tcp_rx *r, uint64_t upto, uint64_t now)
+{
+    uint64_t copied = upto - r->tune_seq, win, memory = r->mss + 320 + 576, most;
+
+    if (copied > r->tune_bytes) {
+        win = 2 * copied + 16 * (uint64_t)r->mss;
+        win += 2 * gw_mul_div(win, copied - r->tune_bytes, r->tune_bytes);
+        while (memory / 2 < r->mss)
+            memory += 128;
+        most = tcp_min(gw_mul_div(win / r->mss, memory, 1), r->conf->rcvbuf_bytes);
+        if (most > r->rcvbuf_bytes) {
+            r->rcvbuf_bytes = most;
+            r->clamp_bytes = tcp_min(most / 2, r->window_max);
+        }
+        r->tune_bytes = copied;
+    }
+    r->tune_seq = upto;
+    r->tune_ps = now;
+}
+
+/* It reads segment by segment: [.., @upto) is the first one. */
+static inline void tcp_rx_read(struct tcp_rx *r, uint64_t upto, uint64_t now)
+{
+    if (GW_UNLIKELY(now - r->tune_ps >= r->rtt8_ps >> 3) && r->rtt8_ps)
+        tcp_rx_tune(r, upto, now);
+}
+
+/* The connection exists from now on. */
+static void tcp_rx_begin(struct tcp_rx *r, uint64_t now)
+{
+    r->clamp_bytes = r->rcvbuf_bytes / 2;
+    if (r->clamp_bytes > 2u * r->mss)
+        r->clamp_bytes = tcp_max(2u * r->mss, r->clamp_bytes - r->mss);
+    r->clamp_bytes = tcp_min(r->clamp_bytes, r->window_max);
+    r->ssthresh_bytes = tcp_min(r->ssthresh_bytes, r->clamp_bytes);
+    r->tune_bytes = tcp_max(tcp_min(r->ssthresh_bytes, 10 * (uint64_t)r->mss), 1);
+    r->tune_ps = now;
 }
 
 static void tcp_rx_arm(struct gw_rx *rx, struct tcp_rx *r)
 {
     uint64_t due = r->nxt > r->acked ? tcp_min(r->due_ps, r->again_ps) : r->again_ps;
 
+    if (GW_UNLIKELY(r->held))
+        due = tcp_min(due, r->held_due_ps);
     if (due < r->armed_ps) {
         r->armed_ps = due;
         rx->host->timer_set(rx->net, &r->timer, due);
@@ -1734,14 +2180,19 @@ static void tcp_put_blocks(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p)
 {
     struct tcp_hdr *h = tcp_hdr(p);
     struct tcp_ext *x = rx->host->ext_get(rx->net, p);
+    uint32_t n = 0, most = r->opts & TCP_HAS_TS ? 3 : 4;
 
     if (!x)
         x = rx->host->ext_alloc(rx->net, p);
     if (!x)
         return;
-    memcpy(x->block, r->block, sizeof x->block);
-    h->blocks = (uint8_t)r->block_count;
-    p->len_bytes += 4 + 8 * r->block_count;
+    if (r->dsack[0] < r->dsack[1])                      /* RFC 2883: first, what came twice    */
+        memcpy(x->block[n++], r->dsack, sizeof r->dsack);
+    for (uint32_t i = 0; i < r->block_count && n < most; i++)
+        memcpy(x->block[n++], r->block[i], sizeof r->block[i]);
+    r->dsack[0] = r->dsack[1] = 0;
+    h->blocks = (uint8_t)n;
+    p->len_bytes += 4 + 8 * n;
 }
 
 /* Turns @p round into an ACK of all that is there. */
@@ -1750,6 +2201,7 @@ static inline void tcp_send_ack(struct gw_rx *rx, struct tcp_rx *r, struct gw_pk
     struct tcp_hdr *h = tcp_hdr(p);
 
     h->seq = r->acked = r->nxt;
+    r->held = 0;
     h->ts_ps = r->ts_ps;
     h->len = tcp_clock_ms(r->ts_recent_ps);
     h->window = tcp_window(r);
@@ -1767,7 +2219,7 @@ static inline void tcp_send_ack(struct gw_rx *rx, struct tcp_rx *r, struct gw_pk
             h->flags |= TCP_ECE;
         if (r->nxt > r->fin)
             h->flags |= TCP_FIN;
-        if (r->block_count)
+        if (r->block_count || r->dsack[0] < r->dsack[1])
             tcp_put_blocks(rx, r, p);
     }
     rx->host->emit_rx(rx, p, now);
@@ -1780,8 +2232,9 @@ static void tcp_send_syn_ack(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *
     memset(h, 0, sizeof *h);
     h->ts_ps = r->ts_ps;
     h->len = tcp_clock_ms(r->ts_ps);
-    h->window = (uint32_t)tcp_min(tcp_window(r), 65535) |
+    h->window = (uint32_t)tcp_min(r->ssthresh_bytes, 65535) |
                 (uint32_t)tcp_min(rx->mtu_bytes - 40, 65535) << 16;
+    r->wnd_end = tcp_min(r->ssthresh_bytes, 65535);
     h->tsval_ms = tcp_clock_ms(now);
     h->flags = TCP_SYN | TCP_ACK | (r->ecn ? TCP_ECE : 0);
     h->wscale = r->wscale;
@@ -1808,7 +2261,8 @@ static void tcp_rx_fire(void *owner, uint64_t now)
         if (r->tries > TCP_TRIES_MAX)
             r->again_ps = GW_NEVER;
     }
-    if (again || (r->nxt > r->acked && r->due_ps <= now)) {
+    if (again || (r->nxt > r->acked && r->due_ps <= now) ||
+        (r->held && r->held_due_ps <= now)) {
         p = rx->host->pkt_alloc(rx->net);
         if (p && r->syn_wait)
             tcp_send_syn_ack(rx, r, p, now);
@@ -1866,6 +2320,25 @@ static void tcp_drop_blocks(struct tcp_rx *r)
     r->block_count = n;
 }
 
+/* [s, e) is out of order: counts it, and notes what of it is there already. */
+static void tcp_rx_overlap(struct tcp_rx *r, uint64_t s, uint64_t e)
+{
+    struct gw_seqset *o = &r->ooo;
+    uint64_t fresh = e - s;
+
+    for (uint32_t i = gw_seqset_find(o, s); i != GW_SEQ_NIL && o->node[i].start < e;
+         i = o->node[i].next) {
+        uint64_t from = tcp_max(s, o->node[i].start), to = tcp_min(e, o->node[i].end);
+
+        fresh -= to - from;
+        if (r->conf->dsack && r->opts & TCP_HAS_SACK && r->dsack[0] >= r->dsack[1]) {
+            r->dsack[0] = from;
+            r->dsack[1] = to;
+        }
+    }
+    r->ooo_bytes += fresh;
+}
+
 /* [s, e) has come: moves nxt or keeps it for later. Out of memory it counts as lost. */
 static void tcp_reassemble(struct gw_rx *rx, struct tcp_rx *r, uint64_t s, uint64_t e)
 {
@@ -1875,6 +2348,7 @@ static void tcp_reassemble(struct gw_rx *rx, struct tcp_rx *r, uint64_t s, uint6
     if (s > r->nxt) {
         if (!gw_seqset_reserve(o, 1, rx->host->resize))
             return;
+        tcp_rx_overlap(r, s, e);
         i = gw_seqset_add(o, s, e);
         if (r->opts & TCP_HAS_SACK)
             tcp_note_block(r, o->node[i].start, o->node[i].end);
@@ -1884,6 +2358,7 @@ static void tcp_reassemble(struct gw_rx *rx, struct tcp_rx *r, uint64_t s, uint6
         r->nxt = e;
     while ((i = o->head) != GW_SEQ_NIL && o->node[i].start <= r->nxt) {
         r->nxt = tcp_max(r->nxt, o->node[i].end);
+        r->ooo_bytes -= o->node[i].end - o->node[i].start;
         gw_seqset_remove(o, i);
     }
     tcp_drop_blocks(r);
@@ -1928,13 +2403,84 @@ static void tcp_rx_ecn(struct gw_rx *rx, struct tcp_rx *r, const struct gw_pkt *
     }
 }
 
-/* Everything but the next segment of an undisturbed stream. Always ACKs data at once, except an
- * in-order segment with nothing missing. */
+/* Something that is there already has come again: an ACK at once, which says so, and then no more
+ * delays for a while. */
+static void tcp_rx_again(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, uint64_t now)
+{
+    const struct tcp_hdr *h = (const struct tcp_hdr *)(const void *)p->tp;
+
+    r->quick = (uint32_t)tcp_max(r->quick, TCP_QUICK_ACKS);
+    if (r->conf->dsack && r->opts & TCP_HAS_SACK && h->len) {
+        r->dsack[0] = h->seq;
+        r->dsack[1] = h->seq + h->len;
+    }
+    r->careful = true;
+    tcp_send_ack(rx, r, p, now);
+}
+
+/* More out of order behind a gap: the first three ACKs go at once, then one for many. True: this
+ * one is held back (RFC 8985's reason to compress less early is the sender's). */
+static bool tcp_rx_hold(struct tcp_rx *r, uint64_t now)
+{
+    uint64_t wait = tcp_min(TCP_HELD_PS, r->rtt8_ps / 160);
+
+    if (!(r->opts & TCP_HAS_SACK) || !r->conf->compress || r->held >= TCP_HELD_MAX)
+        return false;
+    if (r->dup_nxt != r->nxt) {
+        r->dup_nxt = r->nxt;
+        r->dup_count = 0;
+    }
+    if (r->dup_count < TCP_DUP_THRESH) {
+        r->dup_count++;
+        return false;
+    }
+    if (!r->held++)
+        r->held_due_ps = tcp_later(now, wait + TCP_HELD_SLACK_PS);
+    return true;
+}
+
+/* Is the ACK of a segment that brought something held back, and for how long? */
+static bool tcp_rx_wait(struct tcp_rx *r, uint8_t flags, bool at_once, bool in_order, uint64_t now)
+{
+    if (at_once || r->quick || r->nxt - r->acked > r->seg_bytes || !r->conf->delayed_ack_ps)
+        return false;
+    if (r->ooo.count)
+        return tcp_rx_hold(r, now);
+    if (in_order && flags & TCP_PSH)
+        return false;
+    r->due_ps = tcp_tick(r->conf, now, r->conf->delayed_ack_ps);
+    return true;
+}
+
+static void tcp_rx_seg(struct tcp_rx *r, uint32_t len)
+{
+    if (GW_UNLIKELY(len > r->seg_bytes)) {
+        r->seg_bytes = len;
+        r->seg_memory = tcp_seg_memory(len);
+    }
+}
+
+/* The handshake's ACK or data with it, and the last ACK, end the repetition of what they answer. */
+static void tcp_rx_answered(struct tcp_rx *r, const struct tcp_hdr *h, uint64_t now)
+{
+    if (r->syn_wait) {
+        r->syn_wait = false;
+        r->again_ps = GW_NEVER;
+        r->tries = 0;
+        tcp_rx_begin(r, now);
+    }
+    if (h->opts & TCP_PAST_FIN) {
+        r->closed = true;
+        r->again_ps = GW_NEVER;
+    }
+}
+
+/* Everything but the next segment of an undisturbed stream. */
 static void tcp_rx_slow(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, uint64_t now)
 {
     const struct tcp_hdr *h = tcp_hdr(p);
     uint64_t before = r->nxt, end = h->seq + h->len + !!(h->flags & TCP_FIN);
-    bool at_once = r->ooo.count || h->seq != r->nxt || h->flags & TCP_FIN;
+    bool fin = h->flags & TCP_FIN, gap = r->ooo.count;
 
     if (h->flags & TCP_SYN && !r->nxt) {
         tcp_rx_syn(rx, r, p, now);
@@ -1942,42 +2488,48 @@ static void tcp_rx_slow(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, ui
     }
     if (h->flags & TCP_SYN)                              /* an old duplicate */
         end = h->seq;
-    if (r->syn_wait) {                                   /* the handshake's ACK, or data with it */
-        r->syn_wait = false;
-        r->again_ps = GW_NEVER;
-        r->tries = 0;
-    }
-    if (h->opts & TCP_PAST_FIN) {
-        r->closed = true;
-        r->again_ps = GW_NEVER;
-    }
+    tcp_rx_answered(r, h, now);
     tcp_rx_ecn(rx, r, p, now);
     if (end == h->seq) {                                 /* a pure ACK */
         r->careful = r->ooo.count || r->ece || r->fin != GW_NEVER;
         rx->host->pkt_free(rx->net, p);
         return;
     }
-    if (h->flags & TCP_FIN)
+    if (fin)
         r->fin = h->seq + h->len;
     r->ts_ps = h->ts_ps;
     if (h->seq <= r->nxt)
         r->ts_recent_ps = h->ts_ps;
-    r->seg_bytes = (uint32_t)tcp_max(r->seg_bytes, h->len);
-    tcp_reassemble(rx, r, h->seq, end);
-    r->careful = r->ooo.count || r->ece || r->fin != GW_NEVER;
     if (r->nxt > r->fin && r->again_ps == GW_NEVER && !r->closed)
         r->again_ps = tcp_later(now, TCP_RTO_FIRST_PS);
-    if (at_once || r->quick || h->flags & TCP_PSH || r->nxt - r->acked > r->seg_bytes ||
-        !r->conf->delayed_ack_ps) {
+    if (end <= r->nxt) {
+        tcp_rx_again(rx, r, p, now);
+        tcp_rx_arm(rx, r);
+        return;
+    }
+    tcp_rx_seg(r, h->len);
+    tcp_rx_measure(r, h, now);
+    if (h->seq < r->nxt && r->conf->dsack && r->opts & TCP_HAS_SACK) {
+        r->dsack[0] = h->seq;
+        r->dsack[1] = r->nxt;
+    }
+    tcp_reassemble(rx, r, h->seq, end);
+    if (r->opts & TCP_HAS_SACK || r->nxt != before)
+        tcp_rx_grow(r, h->len, r->nxt != before ? r->seg_memory : 0);
+    if (r->nxt > r->fin && r->again_ps == GW_NEVER && !r->closed)
+        r->again_ps = tcp_later(now, TCP_RTO_FIRST_PS);
+    r->careful = r->ooo.count || r->ece || r->fin != GW_NEVER || r->dsack[0] < r->dsack[1];
+    if (tcp_rx_wait(r, h->flags, fin || (gap && !r->ooo.count), r->nxt != before, now)) {
+        rx->host->pkt_free(rx->net, p);
+    } else {
         r->quick -= r->quick != 0;
         tcp_send_ack(rx, r, p, now);
-    } else {
-        r->due_ps = tcp_later(now, r->conf->delayed_ack_ps);
-        rx->host->pkt_free(rx->net, p);
     }
     tcp_rx_arm(rx, r);
-    if (r->nxt != before)
+    if (r->nxt != before) {
+        tcp_rx_read(r, end, now);
         rx->host->rx_deliver(rx, tcp_min(r->nxt, r->fin), now);
+    }
 }
 
 static void tcp_rx_packet(struct gw_rx *rx, struct gw_pkt *p, uint64_t now)
@@ -1997,18 +2549,20 @@ static void tcp_rx_packet(struct gw_rx *rx, struct gw_pkt *p, uint64_t now)
     }
     r->nxt += h->len;
     r->ts_ps = r->ts_recent_ps = h->ts_ps;
-    if (h->len > r->seg_bytes)
-        r->seg_bytes = h->len;
+    tcp_rx_seg(r, h->len);
+    tcp_rx_measure(r, h, now);
+    tcp_rx_grow(r, h->len, r->seg_memory);
     total = r->nxt;
     if (total - r->acked > r->seg_bytes || h->flags & TCP_PSH || r->quick ||
         !r->conf->delayed_ack_ps) {
         r->quick -= r->quick != 0;
         tcp_send_ack(rx, r, p, now);
     } else {
-        r->due_ps = tcp_later(now, r->conf->delayed_ack_ps);
+        r->due_ps = tcp_tick(r->conf, now, r->conf->delayed_ack_ps);
         rx->host->pkt_free(rx->net, p);
         tcp_rx_arm(rx, r);
     }
+    tcp_rx_read(r, total, now);
     rx->host->rx_deliver(rx, total, now);
 }
 
@@ -2016,14 +2570,20 @@ static enum gw_status tcp_rx_init(struct gw_rx *rx, uint64_t now, struct gw_erro
 {
     struct tcp_rx *r = rx->priv;
 
-    (void)now;
     (void)err;
     r->conf = rx->conf;
     r->fin = r->armed_ps = r->again_ps = GW_NEVER;
     r->quick = TCP_QUICK_ACKS;
     r->opts = tcp_opts(r->conf);
     r->wscale = tcp_wscale(r->conf);
-    r->window_max = tcp_window_max(r->conf);
+    r->window_max = tcp_min(tcp_window_max(r->conf), UINT64_C(65535) << r->wscale);
+    r->mss = tcp_mss_of(rx->mtu_bytes, r->conf);
+    r->rcvbuf_bytes = tcp_min(TCP_RCVBUF_FIRST, r->conf->rcvbuf_bytes);
+    r->ssthresh_bytes = tcp_first_window(r->conf, r->mss);
+    if (!r->conf->syn) {
+        r->wnd_end = TCP_WINDOW_FIRST;
+        tcp_rx_begin(r, now);
+    }
     if (r->conf->syn && r->conf->ecn_peer == TCP_PEER_SAME)
         r->opts |= TCP_EXACT_ECN;                  /* until the SYN says otherwise              */
     r->ecn = !r->conf->syn && r->conf->ecn_peer != TCP_PEER_OFF;
@@ -2183,6 +2743,11 @@ static const struct gw_param tcp_params[] = {
       "Congestion window at the start, in segments." },
     { "window", GW_P_BYTES, offsetof(struct tcp_conf, window_bytes), "0", "0", NULL,
       "Receive window at most; 0: as much as window scaling can say (1 GiB)." },
+    { "rcvbuf", GW_P_BYTES, offsetof(struct tcp_conf, rcvbuf_bytes), "256MiB", "4KiB", "2GiB",
+      "Memory of the receiving socket at most; the window, half of it, starts at 64 KiB and grows "
+      "with what comes in a round trip. Linux's tcp_rmem: 6MiB." },
+    { "sndbuf", GW_P_BYTES, offsetof(struct tcp_conf, sndbuf_bytes), "256MiB", "16KiB", "1TB",
+      "Memory of the sending socket at most; it grows with the window. Linux's tcp_wmem: 4MiB." },
     { "rto_min", GW_P_TIME, offsetof(struct tcp_conf, rto_min_ps), "200ms", "1us", "60s",
       "Least value of the variance term of the retransmission timeout." },
     { "syn_retries", GW_P_U32, offsetof(struct tcp_conf, syn_retries), "6", "0", "127",
@@ -2192,6 +2757,17 @@ static const struct gw_param tcp_params[] = {
       "doubling from 200 ms, last (15: 924.6 s); 0: for ever." },
     { "delayed_ack", GW_P_TIME, offsetof(struct tcp_conf, delayed_ack_ps), "40ms", "0", "1s",
       "How long the ACK of a single segment waits for a second one; 0: no waiting." },
+    { "tick", GW_P_TIME, offsetof(struct tcp_conf, tick_ps), "1ms", "0", "100ms",
+      "The kernel's timer tick: timeouts, probes and delayed ACKs come late by one, by 8 above 63 "
+      "ms, by 64 above 504 ms; 0: exact." },
+    { "tso", GW_P_BOOL, offsetof(struct tcp_conf, tso), "no", NULL, NULL,
+      "Cut the stream into super-segments as Linux does, with or without a card's help: a millisecond "
+      "of the rate, at least two segments that leave in one instant, the last one pushed; short ones "
+      "wait for more window." },
+    { "dsack", GW_P_BOOL, offsetof(struct tcp_conf, dsack), "yes", NULL, NULL,
+      "Tell what came twice (RFC 2883)." },
+    { "compress", GW_P_BOOL, offsetof(struct tcp_conf, compress), "yes", NULL, NULL,
+      "Hold back selective ACKs behind the third for a millisecond or 5 % of the round trip." },
     { "sack", GW_P_BOOL, offsetof(struct tcp_conf, sack), "yes", NULL, NULL,
       "Selective acknowledgements; without them NewReno's recovery." },
     { "timestamps", GW_P_BOOL, offsetof(struct tcp_conf, timestamps), "yes", NULL, NULL,

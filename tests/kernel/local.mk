@@ -25,3 +25,10 @@ tcp-grid: gradwire$(EXEEXT) tests/kernel/tcp$(EXEEXT)
 	GRADWIRE=$(abs_top_builddir)/gradwire$(EXEEXT) tests/kernel/tcp$(EXEEXT) -a -s 5 $(TCP_GRID) \
 	    $(srcdir)/tests/data/tcp
 .PHONY: tcp-grid
+
+# Packet scripts: each repair of TCP against the kernel's.
+check_PROGRAMS                += tests/kernel/tcpscripts
+tests_kernel_tcpscripts_SOURCES = tests/kernel/tcpscripts.c
+tests_kernel_tcpscripts_LDADD   = $(GW_DEPS_LIBS) -lm
+check_scripts += tests/kernel/tcpscripts.sh
+EXTRA_DIST    += $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/tests/data/tcp/scripts/*))

@@ -1,0 +1,5 @@
+#!/usr/bin/env bash
+# tcpscripts.sh - packet scripts on a real kernel against gradwire's TCP: see tcpscripts.c
+set -uo pipefail
+exec "${GW_BUILDDIR:?names the build}/tests/kernel/tcpscripts" \
+    "${GW_SRCDIR:?names the source}/tests/data/tcp/scripts"
