@@ -415,13 +415,26 @@ static void switch_qdiscs(struct gw_study *s, struct gw_value *v, struct gw_erro
             gw_tree_set_root(s->net->port[i].tree, v, qdisc_skip, err);
 }
 
+/* The entry of the list @v before @e that names @dev, too; NULL: there is none. */
+static const struct gw_value *earlier_entry(const struct gw_value *v, const struct gw_value *e,
+                                            const char *dev)
+{
+    for (struct gw_value *x = v->child; x && x != e; x = x->next) {
+        const struct gw_value *d = x->kind == GW_V_MAP ? gw_value_get(x, "dev") : NULL;
+
+        if (d && d->text && !strcmp(d->text, dev))
+            return d;
+    }
+    return NULL;
+}
+
 static void read_qdiscs(struct gw_study *s, struct gw_value *v, struct gw_error *err)
 {
     if (!v || (want_kind(v, GW_V_LIST, "qdisc", err), !settle(s, err)))
         return;
     for (struct gw_value *e = v->child; e; e = e->next) {
         struct gw_value *d;
-        char where[512];
+        char where[512], before[512];
         uint32_t dev;
 
         e->used = true;
@@ -433,6 +446,10 @@ static void read_qdiscs(struct gw_study *s, struct gw_value *v, struct gw_error 
                         "such as \"wan:a\", or `switches`", where);
             else if (!strcmp(d->text, "switches"))
                 switch_qdiscs(s, e, err);
+            else if (earlier_entry(v, e, d->text))
+                gw_fail(err, GW_PARAM, "%s: %s has its discipline at %s; one entry a device, trees "
+                        "are built by lines under `tc:`", where, d->text,
+                        gw_value_where(earlier_entry(v, e, d->text), before, sizeof before));
             else if (gw_graph_find_dev(s->topo.graph, d->text, where, &dev, err) == GW_OK)
                 gw_tree_set_root(s->net->port[dev].tree, e, qdisc_skip, err);
         }
@@ -1449,6 +1466,24 @@ static void effective(struct gw_study *s)
     }
 }
 
+/* The warnings, which must not depend on where the study lies. */
+static void record_notes(struct gw_study *s, struct gw_sink *sink)
+{
+    size_t n = strlen(s->path);
+    const char *slash = strrchr(s->path, '/'), *text, *hit;
+    char short_text[1024];
+
+    for (size_t i = 0; (text = text_at(&s->warning, i)); i++) {
+        hit = slash ? strstr(text, s->path) : NULL;
+        if (hit) {
+            snprintf(short_text, sizeof short_text, "%.*s%s%s", (int)(hit - text), text, slash + 1,
+                     hit + n);
+            text = short_text;
+        }
+        sink->ops->note(sink, text);
+    }
+}
+
 static enum gw_status save_effective(struct gw_study *s, const char *dir, struct gw_sink *sink,
                                      struct gw_error *err)
 {
@@ -1479,6 +1514,7 @@ static enum gw_status save_effective(struct gw_study *s, const char *dir, struct
     sink->ops->meta(sink, "version", PACKAGE_VERSION, false);
     sink->ops->meta(sink, "time_base", "simulated picoseconds since the start of the study; "
                     "captures count from 1970-01-01 00:00:00", false);
+    record_notes(s, sink);
     if (gw_file_digest(s->path, hex, &(struct gw_error){ 0 }) == GW_OK)
         sink->ops->meta(sink, "study_sha256", hex, true);
     if (!uname(&u)) {

@@ -109,7 +109,27 @@ static const struct part {
       "`route:` is one word, the mode, or a map of these." },
     { "event",
       "`events:` is a list of timed changes by tc(8) lines, as in\n"
-      "events: [{at: 5s, tc: \"qdisc change dev wan:a root netem loss 1%\"}]" },
+      "events: [{at: 5s, tc: \"qdisc change dev wan:a root netem loss 1%\"}]\n"
+      "At one instant the order of the list decides. A port that loses its root gets "
+      "its own queue back; packets that a line throws out count as `purged`." },
+    { "events",
+      "The list of timed changes is described under `gradwire help event`; its keys:" },
+    { "frames",
+      "Numbered frames at fixed times, for looking at one link. `gradwire help traffic frames` has "
+      "all options:\n"
+      "jobs: [{name: p, traffic: frames, from: a, to: b, size: 1000, interval: 4ms, count: 100}]\n"
+      "Several streams at once: generators: [{flow: 0, size: 1000, interval: 4ms, count: 100, ecn: "
+      "1, priority: 0, dscp: 0, burst: 1}, ...]. `size` is the Ethernet frame without FCS. "
+      "`topology: {kind: pair, rate: 0}` has a device v:a without a rate of its own, so that a "
+      "queue discipline stands alone; log it, and compare when each frame left: `gradwire help "
+      "packets`." },
+    { "packets",
+      "`log: [{dev: \"v:a\", kind: packets}]` writes DIR/packets-v-a.csv, a row for each test frame "
+      "(`gradwire help frames`) that came to the device: job, flow, seq, size_bytes; sent_ps: it "
+      "came to the device, in picoseconds of simulated time; received_ps: it was at the other end, "
+      "empty if it never was; ce: with a congestion mark; flips: with a flipped bit. A copy has a "
+      "row of its own behind the others. Real headers of all packets are in a capture: `gradwire "
+      "help capture`." },
     { "buffer",
       "`buffer:` gives switches a packet memory that their ports share with dynamic thresholds." },
     { "capture",
@@ -158,11 +178,17 @@ static const struct part *find_part(const char *word)
     return NULL;
 }
 
+/* The section of the study whose keys stand under the page @name. */
+static const char *rows_of(const char *name)
+{
+    return !strcmp(name, "events") ? "event" : !strcmp(name, "packets") ? "log" : name;
+}
+
 static void part_help(const struct part *p, FILE *f)
 {
     size_t count = 0;
-    const struct gw_param *rows = strcmp(p->name, "links") ? gw_study_rows(p->name, &count)
-                                                           : link_rows;
+    const struct gw_param *rows = strcmp(p->name, "links")
+                                  ? gw_study_rows(rows_of(p->name), &count) : link_rows;
 
     if (rows == link_rows)
         count = GW_ARRAY_LEN(link_rows);

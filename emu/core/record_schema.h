@@ -55,6 +55,7 @@ static const char gw_record_schema[] =
     " end_ps INTEGER, compute_ps INTEGER, exposed_ps INTEGER, wait_ps INTEGER,"
     " last_message INTEGER, PRIMARY KEY(job, iteration, rank)) WITHOUT ROWID;"
     "CREATE TABLE stat(link INTEGER, owner TEXT, name TEXT, value INTEGER);"
+    "CREATE TABLE note(note INTEGER PRIMARY KEY, text TEXT);"
     "CREATE TABLE flow_summary(job INTEGER PRIMARY KEY, flows INTEGER, finished INTEGER,"
     " bytes INTEGER, delivered_bytes INTEGER, fct_mean_ps REAL, fct_min_ps INTEGER,"
     " fct_max_ps INTEGER, retrans_bytes INTEGER, retrans_pkts INTEGER, dropped_pkts INTEGER,"

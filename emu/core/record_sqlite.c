@@ -49,7 +49,7 @@ _Static_assert(sizeof(sqlite3_int64) == sizeof(int64_t), "SQLite integers hold 6
 
 enum statement {
     ST_RUN, ST_HOST, ST_NODE, ST_LINK, ST_LINK_TOTAL, ST_LINK_DROP, ST_LINK_SAMPLE, ST_JOB, ST_RANK,
-    ST_FLOW, ST_PATH, ST_MESSAGE, ST_LOSS, ST_COLLECTIVE, ST_ITERATION, ST_STAT, ST_SUMMARY,
+    ST_FLOW, ST_PATH, ST_MESSAGE, ST_LOSS, ST_COLLECTIVE, ST_ITERATION, ST_STAT, ST_NOTE, ST_SUMMARY,
     ST_SKETCH, ST_COUNT
 };
 
@@ -74,6 +74,7 @@ static const struct {
     [ST_COLLECTIVE]  = { "INSERT", "collective", 9 },
     [ST_ITERATION]   = { "INSERT", "iteration", 9 },
     [ST_STAT]        = { "INSERT", "stat", 4 },
+    [ST_NOTE]        = { "INSERT", "note", 2 },
     [ST_SUMMARY]     = { "INSERT OR REPLACE", "flow_summary", 12 },
     [ST_SKETCH]      = { "INSERT OR REPLACE", "flow_sketch", 5 },
 };
@@ -103,6 +104,7 @@ struct sqlite_sink {
     uint32_t        flows;
     struct summary *summary;        /* by job                                                  */
     uint32_t        summaries;
+    uint32_t        notes;          /* written                                                 */
     struct gw_error first;          /* the first failure, told again by finish()               */
 };
 
@@ -915,6 +917,18 @@ static enum gw_status sqlite_meta(struct gw_sink *s, const char *key, const char
     return sink_exec(k, "BEGIN");
 }
 
+static enum gw_status sqlite_note(struct gw_sink *s, const char *text)
+{
+    struct sqlite_sink *k = sink_of(s);
+    struct row w = row_begin(k, ST_NOTE);
+
+    if (k->first.code)
+        return k->first.code;
+    put_u64(&w, k->notes++);
+    put_text(&w, text);
+    return row_end(k, &w);
+}
+
 /* ---- opening and closing ------------------------------------------------------------------ */
 
 static void sink_free(struct sqlite_sink *k)
@@ -968,6 +982,7 @@ static const struct gw_sink_ops sqlite_ops = {
     .stat        = sqlite_stat,
     .meta        = sqlite_meta,
     .finish      = sqlite_finish,
+    .note        = sqlite_note,
 };
 
 static enum gw_status sink_prepare(struct sqlite_sink *k)
@@ -1111,6 +1126,13 @@ static enum gw_status null_meta(struct gw_sink *s, const char *key, const char *
     return GW_OK;
 }
 
+static enum gw_status null_note(struct gw_sink *s, const char *text)
+{
+    (void)s;
+    (void)text;
+    return GW_OK;
+}
+
 static enum gw_status null_finish(struct gw_sink *s, bool complete, struct gw_error *err)
 {
     (void)complete;
@@ -1124,6 +1146,7 @@ static const struct gw_sink_ops null_ops = {
     .link_sample = null_link_sample, .job = null_job, .rank = null_rank, .flow = null_flow,
     .path = null_path, .message = null_message, .loss = null_loss, .collective = null_collective,
     .iteration = null_iteration, .stat = null_stat, .meta = null_meta, .finish = null_finish,
+    .note = null_note,
 };
 
 struct gw_sink *gw_record_null(void)

@@ -1566,9 +1566,19 @@ static void cake_advise(const struct gw_qdisc *q, void (*say)(void *ctx, const c
             "priority can choose the tin");
     if (s->c.rtt_us > 4294967)
         say(ctx, "an rtt above 4.29 s wraps in the drop schedule, as it does in the kernel");
-    if (!s->c.rate && !s->c.autorate && !q->rate_bps)
+    if (q->net && !s->c.rate && !s->c.autorate && !q->rate_bps)
         say(ctx, "without a bandwidth, on a link without a rate, no queue forms and nothing is "
             "done to packets");
+}
+
+static void cake_outline(const struct gw_qdisc *q, uint32_t classid, uint32_t len_bytes,
+                         struct gw_outline *o)
+{
+    const struct cake *s = q->priv;
+    uint32_t cost = adjust(&s->c, len_bytes);
+
+    (void)classid;
+    o->rate_bps = gw_mul_div(s->c.rate * 8, len_bytes, cost ? cost : 1);
 }
 
 static const struct gw_qdisc_ops cake_ops = {
@@ -1585,6 +1595,7 @@ static const struct gw_qdisc_ops cake_ops = {
     .tc_show       = cake_show,
     .tc_show_stats = cake_show_stats,
     .advise        = cake_advise,
+    .outline       = cake_outline,
 };
 
 static const struct gw_param cake_params[] = {

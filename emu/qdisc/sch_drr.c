@@ -316,6 +316,28 @@ static void drr_tc_show_class_stats(const struct gw_qdisc *q, const struct gw_qc
     gw_tc_show_size(o, "deficit", " deficit %s ", x->active ? x->deficit : 0);
 }
 
+static uint32_t drr_class_of(struct gw_qdisc *q, const struct gw_pkt *p)
+{
+    const struct drr_class *x = drr_classify(q, p);
+
+    return x ? x->c.id : 0;
+}
+
+static void drr_advise(const struct gw_qdisc *q, void (*say)(void *ctx, const char *sentence),
+                       void *ctx)
+{
+    const struct drr *d = q->priv;
+
+    if (!q->net)                                  /* a scratch device: the line may come yet   */
+        return;
+    if (!gw_class_walk(&d->hash, NULL))
+        say(ctx, "it has no classes, so every frame is dropped (unclassified); add a class and a "
+            "filter that leads to it");
+    else if (!q->host->has_filters(q))
+        say(ctx, "no filter leads to its classes, so every frame whose priority is no class of it "
+            "is dropped (unclassified)");
+}
+
 static const struct gw_param drr_class_params[] = {
     { "quantum", GW_P_WORDS, 0, "1514", NULL, NULL,
       "Bytes that the class may send in a turn; shares are in the ratio of the quanta." },
@@ -343,6 +365,8 @@ static const struct gw_qdisc_ops drr_ops = {
     .tc_show        = drr_tc_show,
     .tc_show_class  = drr_tc_show_class,
     .tc_show_class_stats = drr_tc_show_class_stats,
+    .advise         = drr_advise,
+    .class_of       = drr_class_of,
 };
 
 GW_PLUGIN(gw_qdisc_drr) = {

@@ -79,6 +79,13 @@ static enum gw_verdict ets_enqueue(struct gw_qdisc *q, struct gw_pkt *p, uint64_
     return gw_bands_enqueue(q, &e->b, gw_bands_classify(q, &e->b, e->map, p), p, now_ps);
 }
 
+static uint32_t ets_class_of(struct gw_qdisc *q, const struct gw_pkt *p)
+{
+    struct ets *e = q->priv;
+
+    return gw_bands_class(q, gw_bands_classify(q, &e->b, e->map, p));
+}
+
 static struct gw_pkt *ets_dequeue(struct gw_qdisc *q, uint64_t now_ps)
 {
     return gw_bands_dequeue(q, &((struct ets *)q->priv)->b, now_ps);
@@ -318,6 +325,7 @@ static const struct gw_qdisc_ops ets_ops = {
     .tc_class_parse = ets_tc_class_parse,
     .tc_show        = ets_tc_show,
     .tc_show_class  = ets_tc_show_class,
+    .class_of = ets_class_of,
 };
 
 static const struct gw_param ets_params[] = {

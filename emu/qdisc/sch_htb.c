@@ -16,11 +16,12 @@
  *
  * A packet goes to the class whose id its priority is, else to the one that the filters choose,
  * else to the default (a hexadecimal minor), which must be a leaf; if there is none, or if the
- * class is X:0, it goes to the direct queue, which is not shaped and leaves first.
+ * class is X:0, it goes to the direct queue, which is not shaped and leaves first. Where the choice
+ * is an inner class, the filters of that class go on.
  *
  * Follows net/sched/sch_htb.c of Linux 6.1 to the nanosecond (with its htb_hysteresis at 0) and
- * q_htb.c of iproute2 6.1 for the words. Left out: offload, rate estimators, filters at inner
- * classes, the pause after two jiffies of timer work; a negative rate is refused.
+ * q_htb.c of iproute2 6.1 for the words. Left out: offload, rate estimators, the pause after two
+ * jiffies of timer work; a negative rate is refused.
  */
 #include <gradwire/gradwire.h>
 #include <gradwire/alg/classes.h>
@@ -576,7 +577,10 @@ static uint64_t htb_next_ps(struct gw_qdisc *q, uint64_t now_ps)
 
 /* ---- enqueue ------------------------------------------------------------------------------ */
 
-/* NULL: the direct queue. */
+/*
+ * NULL: the direct queue. The filters of the discipline are asked, or those of the inner class that
+ * the priority names; as long as they lead to an inner class, that one's are asked next.
+ */
 static struct htb_class *htb_classify(struct gw_qdisc *q, const struct gw_pkt *p)
 {
     struct htb *h = q->priv;
@@ -588,11 +592,16 @@ static struct htb_class *htb_classify(struct gw_qdisc *q, const struct gw_pkt *p
     cl = htb_find(h, p->priority);
     if (cl && !cl->level)
         return cl;
-    id = cl ? 0 : q->host->classify(q, p);        /* an inner class has no filters here        */
-    if (id && id == q->handle)
-        return NULL;
-    cl = id ? htb_find(h, id) : NULL;
-    if (cl && !cl->level)
+    id = cl ? q->host->classify_at(q, cl->c.id, p) : q->host->classify(q, p);
+    for (int hops = 0; id && hops < HTB_DEPTH; hops++) {
+        if (id == q->handle)
+            return NULL;
+        cl = htb_find(h, id);
+        if (!cl || !cl->level)
+            break;
+        id = q->host->classify_at(q, id, p);
+    }
+    if (id && cl && !cl->level)
         return cl;
     cl = htb_find(h, (q->handle & 0xffff0000) | (h->defcls & 0xffff));
     return cl && !cl->level ? cl : NULL;
@@ -1124,12 +1133,40 @@ static void htb_tc_show_class_stats(const struct gw_qdisc *q, const struct gw_qc
     o->i64(o, "ctokens", " ctokens: %lld\n", htb_ticks(cl->ctokens));
 }
 
+static uint32_t htb_class_of(struct gw_qdisc *q, const struct gw_pkt *p)
+{
+    const struct htb_class *cl = htb_classify(q, p);
+
+    return cl ? cl->c.id : 0;
+}
+
+/* What the class and all above it let through: the least ceil. */
+static void htb_outline(const struct gw_qdisc *q, uint32_t classid, uint32_t len_bytes,
+                        struct gw_outline *o)
+{
+    const struct htb_class *cl = classid ? htb_find(q->priv, classid) : NULL;
+
+    for (; cl; cl = cl->parent) {
+        uint64_t bps = gw_ratecfg_bps(&cl->ceil, len_bytes);
+
+        if (bps && (!o->rate_bps || bps < o->rate_bps))
+            o->rate_bps = bps;
+    }
+}
+
 static void htb_advise(const struct gw_qdisc *q, void (*say)(void *ctx, const char *sentence),
                        void *ctx)
 {
     const struct htb *h = q->priv;
+    const struct htb_class *rest = htb_find(q->priv, (q->handle & 0xffff0000) |
+                                                     (h->defcls & 0xffff));
     char text[256];
 
+    if (q->net && (!rest || rest->level) && !q->host->has_filters(q)) {
+        snprintf(text, sizeof text, "there is no filter, and default %#x is no leaf class: frames "
+                 "whose priority is no class pass unshaped, ahead of all others", h->defcls);
+        say(ctx, text);
+    }
     for (struct gw_qclass *c = gw_class_walk(&h->hash, NULL); c; c = gw_class_walk(&h->hash, c)) {
         const struct htb_class *cl = htb_class(c);
 
@@ -1185,6 +1222,8 @@ static const struct gw_qdisc_ops htb_ops = {
     .tc_show_class  = htb_tc_show_class,
     .tc_show_class_stats = htb_tc_show_class_stats,
     .advise         = htb_advise,
+    .class_of       = htb_class_of,
+    .outline        = htb_outline,
 };
 
 static const struct gw_param htb_params[] = {

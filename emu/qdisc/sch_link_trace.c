@@ -501,6 +501,14 @@ static void link_trace_advise(const struct gw_qdisc *q,
             "rate 0");
 }
 
+static void link_trace_outline(const struct gw_qdisc *q, uint32_t classid, uint32_t len_bytes,
+                               struct gw_outline *o)
+{
+    (void)classid;
+    (void)len_bytes;
+    o->rate_bps = (uint64_t)(mean_rate(q->priv) + 0.5);
+}
+
 static const struct gw_stat link_trace_stats[] = {
     { "lines_used", offsetof(struct link_trace, lines_used), "Opportunities that carried bytes." },
     { "lines_lost", offsetof(struct link_trace, lines_lost),
@@ -522,6 +530,7 @@ static const struct gw_qdisc_ops link_trace_ops = {
     .tc_parse      = link_trace_parse,
     .tc_show       = link_trace_show,
     .advise        = link_trace_advise,
+    .outline       = link_trace_outline,
     .not_in_kernel = true,
 };
 

@@ -42,6 +42,8 @@
 #define NETEM_JITTER_MAX   INT32_MAX
 #define NETEM_PATH_BYTES   1024
 #define NETEM_RESERVE      1024u       /* packets for which there is room from the start        */
+#define NETEM_FAST_BPS     1e9         /* a scratch device has no rate: a ceiling above this is
+                                          no news                                               */
 
 /* ---- configuration ------------------------------------------------------------------------ */
 
@@ -1402,7 +1404,7 @@ static void netem_advise_limit(const struct gw_qdisc *q, const struct netem *n,
         return;
     pps = n->limit / ((double)n->latency_ns / 1e9);
     bps = pps * 1500 * 8;
-    if (rate > 0 && bps >= rate)
+    if (rate > 0 ? bps >= rate : !q->net && bps >= NETEM_FAST_BPS)
         return;
     netem_say(a, "limit %u with delay %s lets at most %.6g packets/s through (%.6g Mbit/s of "
               "1500-byte packets); what comes beyond is dropped as queue_full, not as loss",
@@ -1422,7 +1424,13 @@ static void netem_advise_corr(const char *word, uint32_t p, uint32_t rho,
                   100 * gw_crandom_share(p, rho));
 }
 
-static void netem_advise_ge(const struct netem *n, const struct netem_advice *a)
+/* Long-run share of frames that the loss model takes, and how many of them in a row on average; a
+ * burst of 0: none ends. */
+struct netem_losses {
+    double mean, burst;
+};
+
+static struct netem_losses netem_ge_losses(const struct netem *n)
 {
     double p = n->p[GE_P] / 4294967296.0, r = n->p[GE_R] / 4294967296.0;
     double lg = n->p[GE_K1] / 4294967296.0, lb = (UINT32_MAX - n->p[GE_H]) / 4294967296.0;
@@ -1430,44 +1438,78 @@ static void netem_advise_ge(const struct netem *n, const struct netem_advice *a)
 
     ends = (1 - bad) * lg * ((1 - p) * (1 - lg) + p * (1 - lb)) +
            bad * lb * (r * (1 - lg) + (1 - r) * (1 - lb));
-    if (mean <= 0)
-        netem_say(a, "loss gemodel with these shares loses nothing");
-    else if (ends <= 0)
-        netem_say(a, "loss gemodel with these shares loses %.4g%% of the frames, in the end all",
-                  100 * mean);
-    else
-        netem_say(a, "loss gemodel with these shares loses %.4g%% of the frames in bursts of %.4g "
-                  "on average", 100 * mean, mean / ends);
+    return (struct netem_losses){ mean, ends > 0 ? mean / ends : 0 };
+}
+
+/* Probabilities out of a state, as the kernel's 32-bit sums have them. */
+struct netem_moves {
+    double p13, p31, p32, p23, p14;
+    bool   wraps_up, wraps_down;     /* p13 + p14, p31 + p32 exceed 100%                         */
+};
+
+static struct netem_moves netem_state_moves(const struct netem *n)
+{
+    uint32_t up = n->p[P13] + n->p[P14], down = n->p[P31] + n->p[P32];   /* 32 bits: may wrap    */
+
+    return (struct netem_moves){
+        .p13 = up > n->p[P14] ? n->p[P13] / 4294967296.0 : 0,
+        .p31 = down > n->p[P32] ? n->p[P31] / 4294967296.0 : 0,
+        .p32 = n->p[P32] / 4294967296.0, .p23 = n->p[P23] / 4294967296.0,
+        .p14 = n->p[P14] / 4294967296.0,
+        .wraps_up = up < n->p[P14], .wraps_down = down < n->p[P32],
+    };
+}
+
+/* From state 3 there is no way back to state 1. */
+static bool netem_state_stays(const struct netem_moves *m)
+{
+    return m->p13 > 0 && (m->p31 <= 0 || (m->p32 > 0 && m->p23 <= 0));
 }
 
 /* Stationary shares of the four states follow from what flows between them. */
+static struct netem_losses netem_state_losses(const struct netem_moves *m)
+{
+    double s3 = m->p13 > 0 ? m->p13 / m->p31 : 0, s4 = m->p14;
+    double s2 = s3 * m->p32 > 0 ? s3 * m->p32 / m->p23 : 0, all = 1 + s2 + s3 + s4;
+    double ends = (s3 * (m->p31 + m->p32) + s4) / all;
+
+    if (netem_state_stays(m)) {                    /* 2 for good, or 2 and 3 in turns            */
+        s3 = m->p32 > 0 && m->p23 > 0 ? m->p23 / (m->p23 + m->p32) : m->p32 > 0 ? 0 : 1;
+        return (struct netem_losses){ s3, s3 < 1 && s3 > 0 ? 1 / m->p32 : 0 };
+    }
+    return (struct netem_losses){ (s3 + s4) / all, ends > 0 ? (s3 + s4) / all / ends : 0 };
+}
+
+static void netem_advise_ge(const struct netem *n, const struct netem_advice *a)
+{
+    struct netem_losses l = netem_ge_losses(n);
+
+    if (l.mean <= 0)
+        netem_say(a, "loss gemodel with these shares loses nothing");
+    else if (l.burst <= 0)
+        netem_say(a, "loss gemodel with these shares loses %.4g%% of the frames, in the end all",
+                  100 * l.mean);
+    else
+        netem_say(a, "loss gemodel with these shares loses %.4g%% of the frames in bursts of %.4g "
+                  "on average", 100 * l.mean, l.burst);
+}
+
 static void netem_advise_state(const struct netem *n, const struct netem_advice *a)
 {
-    double p14 = n->p[P14] / 4294967296.0, p32 = n->p[P32] / 4294967296.0;
-    double p23 = n->p[P23] / 4294967296.0;
-    uint32_t up = n->p[P13] + n->p[P14], down = n->p[P31] + n->p[P32];   /* 32 bits: may wrap    */
-    double p13 = up > n->p[P14] ? n->p[P13] / 4294967296.0 : 0;
-    double p31 = down > n->p[P32] ? n->p[P31] / 4294967296.0 : 0;
-    double s1 = 1, s3, s2, s4, loss, ends;
+    struct netem_moves m = netem_state_moves(n);
+    struct netem_losses l = netem_state_losses(&m);
 
-    if (up < n->p[P14] || down < n->p[P32])
+    if (m.wraps_up || m.wraps_down)
         netem_say(a, "loss state: %s exceeds 100%%; the kernel's sum wraps around, so the model "
-                  "does not do what its numbers say", up < n->p[P14] ? "p13 + p14" : "p31 + p32");
-    if (p13 > 0 && (p31 <= 0 || (p32 > 0 && p23 <= 0))) {
+                  "does not do what its numbers say", m.wraps_up ? "p13 + p14" : "p31 + p32");
+    if (netem_state_stays(&m))
         netem_say(a, "loss state with these shares never comes back to state 1: in the end %s",
-                  p32 > 0 && p23 <= 0 ? "nothing is lost" : "it stays within a burst");
-        return;
-    }
-    s3 = p13 > 0 ? s1 * p13 / p31 : 0;
-    s2 = s3 * p32 > 0 ? s3 * p32 / p23 : 0;
-    s4 = s1 * p14;
-    loss = (s3 + s4) / (s1 + s2 + s3 + s4);
-    ends = (s3 * (p31 + p32) + s4) / (s1 + s2 + s3 + s4);
-    if (loss <= 0)
+                  m.p32 > 0 && m.p23 <= 0 ? "nothing is lost" : "it stays within a burst");
+    else if (l.mean <= 0)
         netem_say(a, "loss state with these shares loses nothing");
     else
         netem_say(a, "loss state with these shares loses %.4g%% of the frames in bursts of %.4g on "
-                  "average", 100 * loss, loss / ends);
+                  "average", 100 * l.mean, l.burst);
 }
 
 /* Mean of the delay as it comes out (never below 0), and the share that is not delayed at all. */
@@ -1564,6 +1606,42 @@ static void netem_advise(const struct gw_qdisc *q, void (*say)(void *ctx, const 
     netem_advise_reorder(n, &a);
 }
 
+/* Share of the frames of which nothing goes on: a frame that is lost and doubled goes on once. */
+static double netem_mean_loss(const struct netem *n)
+{
+    struct netem_moves m = netem_state_moves(n);
+    double p = n->model == NETEM_RANDOM ? gw_crandom_share(n->loss, n->loss_rnd.rho)
+               : n->model == NETEM_GEMODEL ? netem_ge_losses(n).mean : netem_state_losses(&m).mean;
+
+    return p * (1 - gw_crandom_share(n->duplicate, n->dup_rnd.rho));
+}
+
+/* A frame comes at any time within a slot, so slots add half their length. */
+static void netem_outline(const struct gw_qdisc *q, uint32_t classid, uint32_t len_bytes,
+                          struct gw_outline *o)
+{
+    const struct netem *n = q->priv;
+    double mean, sd, at_once, hit = gw_crandom_share(n->reorder, n->reorder_rnd.rho);
+
+    (void)classid;
+    netem_delay_moments(n, &mean, &sd, &at_once);
+    if (n->gap && hit > 0)
+        mean *= 1 - 1 / (n->gap - 1 + 1 / hit);
+    o->delay_s = mean / 1e9;
+    if (n->slotted)
+        o->delay_s += n->slot_dist.value ? (double)n->slot.dist_ns / 2e9
+                                         : (double)(n->slot.min_ns + n->slot.max_ns) / 4e9;
+    o->loss = netem_mean_loss(n);
+    if (n->rate.bytes_per_s) {
+        int64_t ns = netem_tx_ns(&n->rate, len_bytes);
+
+        o->rate_bps = ns > 0 ? gw_mul_div(len_bytes, UINT64_C(8000000000), (uint64_t)ns)
+                             : n->rate.bytes_per_s * 8;
+    }
+    if (n->latency_ns && n->limit != UINT32_MAX)
+        o->pkts_per_s = n->limit / ((double)n->latency_ns / 1e9);
+}
+
 /* ---- the discipline ----------------------------------------------------------------------- */
 
 static const struct gw_stat netem_stats[] = {
@@ -1592,6 +1670,7 @@ static const struct gw_qdisc_ops netem_ops = {
     .tc_show       = netem_tc_show,
     .tc_show_stats = netem_tc_show_stats,
     .advise        = netem_advise,
+    .outline       = netem_outline,
 };
 
 static const struct gw_param netem_params[] = {

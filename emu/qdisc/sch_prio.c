@@ -61,6 +61,13 @@ static enum gw_verdict prio_enqueue(struct gw_qdisc *q, struct gw_pkt *p, uint64
     return gw_bands_enqueue(q, &s->b, gw_bands_classify(q, &s->b, s->map, p), p, now_ps);
 }
 
+static uint32_t prio_class_of(struct gw_qdisc *q, const struct gw_pkt *p)
+{
+    struct prio *s = q->priv;
+
+    return gw_bands_class(q, gw_bands_classify(q, &s->b, s->map, p));
+}
+
 static struct gw_pkt *prio_dequeue(struct gw_qdisc *q, uint64_t now_ps)
 {
     return gw_bands_dequeue(q, &((struct prio *)q->priv)->b, now_ps);
@@ -169,6 +176,7 @@ static const struct gw_qdisc_ops prio_ops = {
     .graft      = prio_graft,
     .tc_parse   = prio_tc_parse,
     .tc_show    = prio_tc_show,
+    .class_of = prio_class_of,
 };
 
 static const struct gw_param prio_params[] = {

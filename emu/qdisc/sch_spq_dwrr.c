@@ -125,6 +125,11 @@ static enum gw_verdict spq_enqueue(struct gw_qdisc *q, struct gw_pkt *p, uint64_
     return gw_bands_enqueue(q, &((struct spq *)q->priv)->b, spq_classify(q, p), p, now_ps);
 }
 
+static uint32_t spq_class_of(struct gw_qdisc *q, const struct gw_pkt *p)
+{
+    return gw_bands_class(q, spq_classify(q, p));
+}
+
 static struct gw_pkt *spq_dequeue(struct gw_qdisc *q, uint64_t now_ps)
 {
     return gw_bands_dequeue(q, &((struct spq *)q->priv)->b, now_ps);
@@ -304,6 +309,7 @@ static const struct gw_qdisc_ops spq_ops = {
     .tc_show       = spq_tc_show,
     .tc_show_class = spq_tc_show_class,
     .not_in_kernel = true,
+    .class_of = spq_class_of,
 };
 
 static const struct gw_param spq_params[] = {

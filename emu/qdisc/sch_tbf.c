@@ -437,6 +437,16 @@ static void tbf_advise(const struct gw_qdisc *q, void (*say)(void *ctx, const ch
     say(ctx, text);
 }
 
+static void tbf_outline(const struct gw_qdisc *q, uint32_t classid, uint32_t len_bytes,
+                        struct gw_outline *o)
+{
+    const struct tbf *t = q->priv;
+
+    (void)classid;
+    o->rate_bps = gw_ratecfg_bps(&t->rate, len_bytes);
+    o->loss = len_bytes > t->max_bytes;
+}
+
 static const struct gw_qdisc_ops tbf_ops = {
     .priv_bytes = sizeof(struct tbf),
     .conf_bytes = sizeof(struct tbf_conf),
@@ -453,6 +463,7 @@ static const struct gw_qdisc_ops tbf_ops = {
     .tc_parse   = tbf_tc_parse,
     .tc_show    = tbf_tc_show,
     .advise     = tbf_advise,
+    .outline    = tbf_outline,
 };
 
 static const struct gw_param tbf_params[] = {

@@ -3,8 +3,8 @@
  *
  * Words, output and refusals follow iproute2 6.1 (tc_filter.c, f_u32.c, f_fw.c, f_flower.c,
  * f_basic.c, f_matchall.c) and tc_new_tfilter() of Linux 6.1. Filters of one parent are asked in
- * order of pref, then in the kernel's order inside; the first that matches decides. A hit that
- * leads to an inner class with filters of its own goes on there, as htb does.
+ * order of pref, then in the kernel's order inside; the first that matches decides. A class can have
+ * filters only where classes form a tree (htb), whose discipline asks those of its inner classes.
  *
  * A packet here has no bytes: every match becomes a comparison of header fields. What the fields
  * cannot say (identification, fragments, TTL, checksum, Ethernet header, bytes behind the ports) is
@@ -19,7 +19,7 @@
 #define PROTO_ALL 0x0003u
 #define PROTO_IP  0x0800u
 #define PREF_AUTO 0xc000u
-#define INNER_MAX 8
+#define BRACKETS_MAX 8
 
 enum { KEYS_MAX = 16, TERMS_MAX = 32, TEXT_MAX = 512, KEY_TEXT_MAX = 56 };
 
@@ -157,33 +157,15 @@ static bool filter_takes(const struct gw_filter *f, struct view *v, uint32_t *cl
     return !f->terms || terms_hold(f, 0, v);
 }
 
-static bool first_hit(const struct gw_tree *t, uint32_t parent, struct view *v, uint32_t *classid)
-{
-    for (const struct gw_filter *f = t->filters; f; f = f->next)
-        if (f->parent == parent && filter_takes(f, v, classid))
-            return true;
-    return false;
-}
-
-uint32_t gw_filter_classify(const struct gw_tree *t, const struct gw_qdisc *q,
-                            const struct gw_pkt *p)
+uint32_t gw_filter_classify(const struct gw_tree *t, uint32_t at, const struct gw_pkt *p)
 {
     struct view v = { .t = t, .p = p };
-    uint32_t classid = 0, at = q->handle;
+    uint32_t classid;
 
-    if (!t->filters)
-        return 0;
-    for (int depth = 0; depth < INNER_MAX; depth++) {
-        uint32_t found;
-
-        if (!first_hit(t, at, &v, &found))
-            break;
-        classid = found;
-        if (!classid || classid == at)
-            break;
-        at = classid;
-    }
-    return classid;
+    for (const struct gw_filter *f = t->filters; f; f = f->next)
+        if (f->parent == at && filter_takes(f, &v, &classid))
+            return classid;
+    return 0;
 }
 
 /* ---- words -------------------------------------------------------------------------------- */
@@ -919,7 +901,7 @@ static int read_term(struct scan *s, struct gw_filter *f, unsigned depth, int *i
     struct term *t;
     int sub = -1, rc;
 
-    if (f->terms == TERMS_MAX || depth > INNER_MAX)
+    if (f->terms == TERMS_MAX || depth > BRACKETS_MAX)
         return bad_term(s, "the expression is too long");
     *index = (int)f->terms++;
     t = &f->term[*index];
@@ -1073,6 +1055,14 @@ static const struct kind *kind_find(const char *name)
         if (!strcmp(name, kinds[i].name))
             return &kinds[i];
     return NULL;
+}
+
+bool gw_filter_any(const struct gw_tree *t, uint32_t handle)
+{
+    for (const struct gw_filter *f = t->filters; f; f = f->next)
+        if (!((f->parent ^ handle) >> 16))
+            return true;
+    return false;
 }
 
 bool gw_filter_uses(const struct gw_tree *t, uint32_t handle, uint32_t classid)
@@ -1296,9 +1286,11 @@ static int check_parent(struct reader *r, const struct gw_tree *t, struct frame 
     q = f->parent ? gw_tree_owner(t, f->parent) : NULL;
     if (!q)
         return no(r, "Parent Qdisc doesn't exists: there is no discipline by that number", f->parent_word);
-    if ((f->parent & 0xffff) &&
-        (!q->ops->class_find || !q->ops->class_find(q, f->parent) || !q->ops->class_change))
-        return no(r, "Specified class doesn't exist, or takes no filters", f->parent_word);
+    if ((f->parent & 0xffff) && (!q->ops->class_find || !q->ops->class_find(q, f->parent)))
+        return no(r, "Specified class doesn't exist", f->parent_word);
+    if ((f->parent & 0xffff) && !q->ops->class_parent)   /* no tree of classes                 */
+        return no(r, "classid must be zero: filters hang at the discipline, not at its classes",
+                  f->parent_word);
     for (size_t i = 0; i < GW_ARRAY_LEN(by_flow); i++)
         if (!strcmp(q->kind, by_flow[i]))
             return GW_TC_GOOD;

@@ -152,7 +152,17 @@ static void qdisc_again(struct gw_qdisc *q, struct gw_pkt *p, uint64_t now_ps)
 
 static uint32_t classify(struct gw_qdisc *q, const struct gw_pkt *p)
 {
-    return gw_filter_classify(q->tree, q, p);
+    return gw_filter_classify(q->tree, q->handle, p);
+}
+
+static uint32_t classify_at(struct gw_qdisc *q, uint32_t at, const struct gw_pkt *p)
+{
+    return gw_filter_classify(q->tree, at, p);
+}
+
+static bool has_filters(const struct gw_qdisc *q)
+{
+    return gw_filter_any(q->tree, q->handle);
 }
 
 static void qdisc_kick(struct gw_qdisc *q, uint64_t now_ps)
@@ -401,6 +411,8 @@ void gw_tree_host(struct gw_host *h)
     h->qdisc_new = qdisc_new;
     h->qdisc_free = qdisc_free;
     h->classify = classify;
+    h->classify_at = classify_at;
+    h->has_filters = has_filters;
     h->qdisc_kick = qdisc_kick;
 }
 
@@ -730,6 +742,23 @@ static enum gw_status read_words(struct gw_tree *t, struct gw_qdisc *q, struct g
     return err->code;
 }
 
+/* Keys that would build a tree are no options of one discipline. */
+static enum gw_status no_tree(const struct gw_value *map, struct gw_error *err)
+{
+    static const char *const key[] = { "parent", "handle", "root", "classid", "class", "classes",
+                                       "child", "children", "leaf", "qdisc", "filter", "filters",
+                                       NULL };
+    char where[512];
+
+    for (const struct gw_value *v = map->child; v; v = v->next)
+        if (v->key && one_of(v->key, key))
+            return gw_fail(err, GW_PARAM, "%s: `%s`: a map is one discipline at the root of its "
+                           "device; trees are built by lines under `tc:`, as in \"qdisc add dev "
+                           "wan:a root handle 1: htb default 10\"",
+                           gw_value_where(v, where, sizeof where), v->key);
+    return GW_OK;
+}
+
 enum gw_status gw_tree_set_root(struct gw_tree *t, struct gw_value *map, const char *const *skip,
                                 struct gw_error *err)
 {
@@ -738,6 +767,8 @@ enum gw_status gw_tree_set_root(struct gw_tree *t, struct gw_value *map, const c
     struct gw_qdisc *q;
     char where[512], what[300];
 
+    if (no_tree(map, err) != GW_OK)
+        return err->code;
     gw_value_where(kind ? kind : map, where, sizeof where);
     if (!kind || !kind->text)
         return gw_fail(err, GW_PARAM, "%s: a queue discipline needs `kind:`, e.g. {kind: pfifo, "
@@ -811,4 +842,12 @@ void gw_tree_advise(const struct gw_tree *t, void (*say)(void *ctx, const char *
     for (const struct gw_qdisc *q = t->all; q; q = q->sibling)
         if (q->ops->advise)
             q->ops->advise(q, advise_one, &(struct advice){ t, q, say, ctx });
+    if (t->ingress) {
+        char text[256];
+
+        snprintf(text, sizeof text, "%s: %s: it is taken and shown, but no packet passes it; "
+                 "impair what comes in at the other end of the link, where it goes out",
+                 t->conf.dev, t->ingress);
+        say(ctx, text);
+    }
 }

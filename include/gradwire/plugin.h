@@ -116,7 +116,7 @@ struct gw_host {
     struct gw_qdisc *(*qdisc_new)(struct gw_qdisc *parent, const char *kind, uint32_t classid,
                                   struct gw_error *err);
     void (*qdisc_free)(struct gw_qdisc *q);
-    /* Class that the filters attached to @q choose; 0: none matched. */
+    /* Class that the filters attached to @q itself choose; 0: none matched. */
     uint32_t (*classify)(struct gw_qdisc *q, const struct gw_pkt *p);
     /* The port should ask dequeue again now (a timer inside a discipline has freed something). */
     void (*qdisc_kick)(struct gw_qdisc *q, uint64_t now_ps);
@@ -176,7 +176,13 @@ struct gw_host {
     /* A line of a traced sender, in the order of ops.trace_columns. */
     void (*trace)(struct gw_tx *tx, const char *line, uint64_t now_ps);
 
-    void (*spare[27])(void);
+    /* Class that the filters attached at @at choose, which is @q's handle or one of its classes (htb's
+     * inner ones); 0: none matched, or there are none. */
+    uint32_t (*classify_at)(struct gw_qdisc *q, uint32_t at, const struct gw_pkt *p);
+    /* Are there filters at @q or at one of its classes? */
+    bool (*has_filters)(const struct gw_qdisc *q);
+
+    void (*spare[25])(void);
 };
 
 #endif

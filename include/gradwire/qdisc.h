@@ -67,6 +67,14 @@ struct gw_qclass {
 
 struct gw_tc_out;
 
+/* What a discipline does to its traffic on purpose, in the long run; 0: nothing of the kind. */
+struct gw_outline {
+    uint64_t rate_bps;           /* what it lets through at most, in bits of frames            */
+    double   delay_s;            /* mean time that it adds                                     */
+    double   loss;               /* share of the frames that it loses                          */
+    double   pkts_per_s;         /* ceiling because of a limit on what it holds                */
+};
+
 /* The words behind a discipline's (or class's) name in a tc line, NULL-terminated. */
 struct gw_tc_args {
     char *const *word;
@@ -152,7 +160,14 @@ struct gw_qdisc_ops {
     /* Optional, looked at in a root: nothing that may still arrive would leave before what dequeue()
      * would give now. The port may then take it ahead of its time, which saves an event. */
     bool (*settled)(const struct gw_qdisc *q);
-    void (*spare[6])(void);
+    /* Optional, for explain: the class that @p would go to, 0: none (dropped, or sent past the
+     * classes). NULL: the only class, if there is one alone. Changes nothing. */
+    uint32_t (*class_of)(struct gw_qdisc *q, const struct gw_pkt *p);
+    /* Optional, for explain: what happens on purpose and in the long run to frames of @len_bytes in
+     * class @classid (0: no class). Writes only what it has to say; @o comes zeroed. */
+    void (*outline)(const struct gw_qdisc *q, uint32_t classid, uint32_t len_bytes,
+                    struct gw_outline *o);
+    void (*spare[4])(void);
 };
 
 /* A counter in a private struct: uint64_t at @offset. */

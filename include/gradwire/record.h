@@ -145,7 +145,9 @@ struct gw_sink_ops {
     /* Marks the record complete and closes it; the sink is gone afterwards. */
     enum gw_status (*finish)(struct gw_sink *s, bool complete, struct gw_error *err);
     enum gw_status (*loss)(struct gw_sink *s, const struct gw_rec_loss *r);
-    void (*spare[7])(void);
+    /* What `check` says of the study, one sentence each, without folders in names of files. */
+    enum gw_status (*note)(struct gw_sink *s, const char *text);
+    void (*spare[6])(void);
 };
 
 struct gw_sink {

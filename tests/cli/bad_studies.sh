@@ -103,6 +103,13 @@ cp study.yaml loop.yaml
 refused 'loop in dependencies' '^loop\.yaml:[0-9]+:.* wait for each other in a loop' run loop.yaml
 rm study.yaml loop.yaml
 
+good_study >study.yaml
+echo 'qdisc: [{dev: "h0-s0:h0", parent: "1:", kind: netem, delay: 1ms}]' >>study.yaml
+bad 'a tree in a map' '`parent`: .*`tc:`'
+good_study >study.yaml
+echo 'qdisc: [{dev: "h0-s0:h0", kind: pfifo}, {dev: "h0-s0:h0", kind: netem}]' >>study.yaml
+bad 'two entries for one device' 'has its discipline at study\.yaml:[0-9]+:'
+
 # Places outside the file.
 good_study >study.yaml
 refused 'study missing' '^nowhere\.yaml: ' run nowhere.yaml

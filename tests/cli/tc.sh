@@ -69,3 +69,40 @@ sed -i 's/dev v:a root/dev v root/' study.yaml
 call check study.yaml
 is 'study: the line of a wrong device is said once' "$(grep -o 'study.yaml:5:5' err.txt | wc -l)" 1
 rm study.yaml before.yaml marked.tc short.csv
+rm study.yaml before.yaml
+
+# What check says of trees, and that it stands in the record.
+pair() {
+    printf '%s\n' 'schema: 1' 'name: pair' 'topology: {kind: pair, rate: 100mbit, delay: 1ms}' \
+        'transport: {kind: ideal}' 'jobs:' \
+        '  - {name: p, traffic: frames, from: a, to: b, size: 1000, interval: 1ms, count: 20}' "$@"
+}
+pair 'tc:' '  - "qdisc add dev v:a root handle 1: drr"' '  - "qdisc add dev v:b clsact"' >pair.yaml
+call check pair.yaml
+is 'check of drr: exit code' "$rc" 0
+like 'drr without classes' "$(cat err.txt)" '^warning: v:a: drr: it has no classes'
+like 'clsact' "$(cat err.txt)" 'warning: v:b: clsact: .* no packet passes it'
+mkdir deep && cp pair.yaml deep/pair.yaml
+pair 'tc:' '  - "qdisc add dev v:a root handle 1: drr"' \
+    '  - "class add dev v:a parent 1: classid 1:1 drr"' >pair.yaml
+call check pair.yaml
+like 'drr without filters' "$(cat err.txt)" 'no filter leads to its classes'
+pair 'tc:' '  - "qdisc add dev v:a root handle 1: drr"' \
+    '  - "class add dev v:a parent 1: classid 1:1 drr"' \
+    '  - "filter add dev v:a parent 1: matchall classid 1:1"' >pair.yaml
+call check pair.yaml
+is 'drr with a filter' "$(cat err.txt)" ''
+pair 'tc:' '  - "qdisc add dev v:a root handle 1: htb"' >pair.yaml
+call check pair.yaml
+like 'htb without a default' "$(cat err.txt)" 'default 0 is no leaf class: .* pass unshaped'
+call run deep/pair.yaml -o noted
+is 'run: exit code' "$rc" 0
+is 'warnings are notes of the record' "$(sqlite3 noted/records.sqlite 'SELECT text FROM note')" \
+    "$(sed -n 's/^warning: //p' err.txt)"
+rm -r noted deep pair.yaml
+is 'scratch: a fast ceiling is no news' \
+    "$(script 'qdisc add dev x root netem delay 10ms')" \
+    '{"cmd":"qdisc add dev x root netem delay 10ms","rc":0,"stdout":"","stderr":""}'
+like 'scratch: a slow one is' "$(script 'qdisc add dev x root netem delay 100ms')" 'at most 10000'
+is 'scratch: a tree may grow' "$(script 'qdisc add dev x root handle 1: drr')" \
+    '{"cmd":"qdisc add dev x root handle 1: drr","rc":0,"stdout":"","stderr":""}'

@@ -43,12 +43,12 @@ like 'help topology star: unit and default' "$(cat out.txt)" 'rate: rate with un
 # Parts of the study file: listed, and each with the keys that the reader knows.
 call help
 is 'help without words: exit code' "$rc" 0
-for part in study job links route event capture log records expect; do
+for part in study job links route event events frames packets capture log records expect; do
     like "help lists $part" "$(tail -n 6 out.txt)" " $part"
     "$gw" help $part >part.txt 2>&1
     is "help $part: exit code" $? 0
 done
-for row in study:until job:stragglers links:loss route:hash capture:filter log:dev records:flows; do
+for row in study:until job:stragglers links:loss events:at packets:dev route:hash capture:filter log:dev records:flows; do
     "$gw" help ${row%:*} >part.txt 2>&1
     like "help ${row%:*} knows ${row#*:}" "$(cat part.txt)" "  ${row#*:}: "
 done

@@ -633,8 +633,46 @@ static void filters_choose(void)
         snprintf(line, sizeof line, F "%s classid 1:1", matches[i].filter);
         rc = run(&d, line);
         CHECK_ROW(!rc, "%s: exit code %d: %s", line, rc, d.err.text);
-        got = gw_filter_classify(d.tree, d.tree->root, &p);
+        got = gw_filter_classify(d.tree, 0x10000, &p);
         CHECK_ROW(got == want, "%s: class got %x, want %x", line, got, want);
+    }
+    desk_close(&d);
+}
+
+/* Where htb sends a packet: set up below. */
+static const struct { uint32_t priority, layer, classid; } leads[] = {
+    { 3, 1, 0x10010 },               /* to 1:1, whose filters go on; those of a leaf do not     */
+    { 3, 2, 0x10011 },
+    { 0x10001, 1, 0x10010 },         /* the priority names the inner class                      */
+    { 0x10001, 2, 0x10011 },
+    { 0x10010, 2, 0x10010 },         /* or a leaf                                               */
+    { 0x10000, 1, 0 },               /* X:0 is the direct queue                                 */
+    { 0x20010, 1, 0 },               /* no class of this discipline, no default                 */
+    { 5, 1, 0 },
+};
+
+/* Classes that form no tree take no filters of their own. */
+static void filters_need_a_tree(void)
+{
+    static const struct { const char *line; int rc; } row[] = {
+        { "qdisc add dev DEV root handle 1: drr", 0 },
+        { "class add dev DEV parent 1: classid 1:1 drr", 0 },
+        { "filter add dev DEV parent 1: matchall classid 1:1", 0 },
+        { "filter add dev DEV parent 1:1 matchall classid 1:1", 2 },
+        { "qdisc replace dev DEV root handle 2: ets bands 3", 0 },
+        { "filter add dev DEV parent 2: matchall classid 2:1", 0 },
+        { "filter add dev DEV parent 2:1 matchall classid 2:2", 2 },
+        { "qdisc replace dev DEV root handle 3: htb", 0 },
+        { "class add dev DEV parent 3: classid 3:1 htb rate 1mbit", 0 },
+        { "filter add dev DEV parent 3:1 matchall classid 3:1", 0 },
+    };
+    struct desk d;
+
+    desk_open(&d);
+    for (size_t i = 0; i < GW_ARRAY_LEN(row); i++) {
+        int rc = run(&d, row[i].line);
+
+        CHECK_ROW(rc == row[i].rc, "%s: exit code %d, want %d", row[i].line, rc, row[i].rc);
     }
     desk_close(&d);
 }
@@ -651,8 +689,8 @@ static void filters_lead_on(void)
         "filter add dev DEV parent 1:1 prio 1 basic match tag(layer eq 1) classid 1:10",
         "filter add dev DEV parent 1:1 prio 2 matchall classid 1:11",
         "filter add dev DEV parent 1: prio 7 fw",
+        "filter add dev DEV parent 1:10 prio 1 matchall classid 1:11",
     };
-    struct gw_pkt p = { .len_bytes = 100, .priority = 3, .tag = 1 << 8 };
     struct desk d;
 
     desk_open(&d);
@@ -661,13 +699,14 @@ static void filters_lead_on(void)
 
         CHECK_ROW(!rc, "%s: %d: %s", setup[i], rc, d.err.text);
     }
-    CU_ASSERT_EQUAL(gw_filter_classify(d.tree, d.tree->root, &p), 0x10010);
-    p.tag = 2 << 8;
-    CU_ASSERT_EQUAL(gw_filter_classify(d.tree, d.tree->root, &p), 0x10011);
-    p.priority = 0x10010;
-    CU_ASSERT_EQUAL(gw_filter_classify(d.tree, d.tree->root, &p), 0x10010);
-    p.priority = 0x20010;
-    CU_ASSERT_EQUAL(gw_filter_classify(d.tree, d.tree->root, &p), 0);
+    for (size_t i = 0; i < GW_ARRAY_LEN(leads); i++) {
+        struct gw_pkt p = { .len_bytes = 100, .priority = leads[i].priority,
+                            .tag = leads[i].layer << 8 };
+        uint32_t got = d.tree->root->ops->class_of(d.tree->root, &p);
+
+        CHECK_ROW(got == leads[i].classid, "priority %x, layer %u: class got %x, want %x",
+                  p.priority, leads[i].layer, got, leads[i].classid);
+    }
     CU_ASSERT_EQUAL(run(&d, "qdisc replace dev DEV root pfifo"), 0);
     CU_ASSERT_PTR_NULL(d.tree->filters);
     desk_close(&d);
@@ -715,6 +754,7 @@ static const struct gw_case cases[] = {
     { "filter commands", filter_commands },
     { "filters choose classes", filters_choose },
     { "filters lead on to inner classes", filters_lead_on },
+    { "filters of classes", filters_need_a_tree },
     { "words of lines", words_of_lines },
     { NULL, NULL },
 };

@@ -256,6 +256,12 @@ static inline uint32_t gw_bands_classify(struct gw_qdisc *q, const struct gw_ban
     return id < b->count ? id : map[0];
 }
 
+/* The class of that band, for the op class_of. */
+static inline uint32_t gw_bands_class(const struct gw_qdisc *q, uint32_t band)
+{
+    return (q->handle & 0xffff0000) | (band + 1);
+}
+
 /* "priomap 1 2 2 .." in text, an array in JSON; no blank before or behind. */
 static inline void gw_bands_show_list(struct gw_tc_out *o, const char *key, const char *head,
                                       const char *each, const uint32_t *v, uint32_t n)

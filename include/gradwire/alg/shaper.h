@@ -56,6 +56,15 @@ static inline int64_t gw_ratecfg_ns(const struct gw_ratecfg *r, uint32_t len)
     return (int64_t)(bytes * r->mult >> r->shift);
 }
 
+/* Bits of frames of @len bytes that get through in a second; 0: no rate. */
+static inline uint64_t gw_ratecfg_bps(const struct gw_ratecfg *r, uint32_t len)
+{
+    int64_t ns = gw_ratecfg_ns(r, len);
+
+    return !r->rate_bytes_s ? 0 : ns > 0 ? gw_mul_div(len, UINT64_C(8000000000), (uint64_t)ns)
+                                         : r->rate_bytes_s * 8;
+}
+
 /* What a conversion of @v to an unsigned int gives in tc: modulo 2^32, 0 if it is far too large. */
 static inline uint32_t gw_tc_cut(double v)
 {
