@@ -3,7 +3,8 @@
  *
  * Utilisation is the share of the run for which the link was serialising: bits on the wire, framing
  * and fluid traffic included, over rate times the run's length; a link of unlimited rate has none.
- * Waits are queueing without service. Busiest first.
+ * Waits are queueing without service; what netem holds back on purpose (delay, slots) stands in a
+ * column of its own. Busiest first.
  *
  * A run that was cut off has no totals. Then bytes, drops and marks are summed over the samples as
  * far as they go; without samples bytes are what finished flows delivered over the link, headers
@@ -25,15 +26,15 @@ static const struct source sources[] = {
       "SELECT l.link, l.name, l.direction, l.rate_bps, t.sent_bytes + t.fluid_bytes,"
       " t.wire_bytes + t.fluid_bytes, t.mean_wait_ps, t.max_wait_ps, t.queue_max_bytes,"
       " t.queue_max_pkts, (SELECT ifnull(sum(pkts), 0) FROM link_drop d WHERE d.link = l.link),"
-      " t.marked_pkts FROM link l JOIN link_total t USING(link)" },
+      " t.marked_pkts, t.mean_held_ps FROM link l JOIN link_total t USING(link)" },
     { "samples", "SELECT 1 FROM link_sample LIMIT 1",
       "SELECT l.link, l.name, l.direction, l.rate_bps, ifnull(sum(s.sent_bytes), 0),"
       " sum(s.sent_bytes), NULL, NULL, max(s.queue_bytes), max(s.queue_pkts),"
-      " ifnull(sum(s.dropped_pkts), 0), ifnull(sum(s.marked_pkts), 0)"
+      " ifnull(sum(s.dropped_pkts), 0), ifnull(sum(s.marked_pkts), 0), NULL"
       " FROM link l LEFT JOIN link_sample s USING(link) GROUP BY l.link" },
     { "flows", "SELECT 1",
       "SELECT l.link, l.name, l.direction, l.rate_bps, ifnull(sum(c.bytes), 0), sum(c.bytes), NULL,"
-      " NULL, NULL, NULL, NULL, NULL FROM link l LEFT JOIN"
+      " NULL, NULL, NULL, NULL, NULL, NULL FROM link l LEFT JOIN"
       " (SELECT p.link AS link, f.bytes AS bytes FROM (SELECT conn, sum(delivered_bytes) AS bytes"
       " FROM flow GROUP BY conn) f JOIN path p USING(conn)) c USING(link) GROUP BY l.link" },
 };
@@ -64,7 +65,7 @@ static struct gw_cell seconds_cell(sqlite3_stmt *st, int c)
 static enum gw_status link_rows(struct gw_analysis *a, struct gw_table *t, sqlite3_stmt *st,
                                 const char *from)
 {
-    struct gw_cell row[13];
+    struct gw_cell row[14];
     enum gw_status code = GW_OK;
 
     while (code == GW_OK && sqlite3_step(st) == SQLITE_ROW) {
@@ -73,15 +74,16 @@ static enum gw_status link_rows(struct gw_analysis *a, struct gw_table *t, sqlit
         row[2] = int_cell(st, 3);
         row[3] = int_cell(st, 4);
         row[4] = int_cell(st, 5);
-        row[5] = gw_cell_real(sqlite3_column_type(st, 12) == SQLITE_NULL
-                              ? (double)NAN : sqlite3_column_double(st, 12));
+        row[5] = gw_cell_real(sqlite3_column_type(st, 13) == SQLITE_NULL
+                              ? (double)NAN : sqlite3_column_double(st, 13));
         row[6] = seconds_cell(st, 6);
         row[7] = seconds_cell(st, 7);
         row[8] = int_cell(st, 8);
         row[9] = int_cell(st, 9);
         row[10] = int_cell(st, 10);
         row[11] = int_cell(st, 11);
-        row[12] = gw_cell_text(from);
+        row[12] = seconds_cell(st, 12);
+        row[13] = gw_cell_text(from);
         code = a->host->table_row(t, row);
     }
     return code;
@@ -95,7 +97,7 @@ static sqlite3_stmt *link_query(struct gw_analysis *a, const struct source *s,
         "SELECT *, CASE WHEN rate_bps > 0 THEN wire * 8.0 / (rate_bps * ("
         GW_SQL_DURATION_PS " / 1e12)) END AS utilisation FROM (SELECT * FROM (WITH x(link, name,"
         " direction, rate_bps, bytes, wire, mean_wait, max_wait, queue_bytes, queue_pkts, dropped,"
-        " marked) AS (%s) SELECT * FROM x)) ORDER BY utilisation DESC, bytes DESC, link";
+        " marked, held) AS (%s) SELECT * FROM x)) ORDER BY utilisation DESC, bytes DESC, link";
     char *sql = sqlite3_mprintf(form, s->rows);
     sqlite3_stmt *st = NULL;
 
@@ -113,7 +115,8 @@ static enum gw_status links_table(struct gw_analysis *a, struct gw_error *err)
 {
     static const char *const columns[] = {
         "link", "direction", "rate_bps", "sent_bytes", "wire_bytes", "utilisation", "mean_wait_s",
-        "max_wait_s", "queue_max_bytes", "queue_max_pkts", "dropped_pkts", "marked_pkts", "from",
+        "max_wait_s", "queue_max_bytes", "queue_max_pkts", "dropped_pkts", "marked_pkts",
+        "mean_held_s", "from",
     };
     struct gw_table *t = a->host->table_new(a, "links", "Links, each direction, busiest first",
                                             columns, GW_ARRAY_LEN(columns));
@@ -129,7 +132,8 @@ static enum gw_status links_table(struct gw_analysis *a, struct gw_error *err)
     if (!st)
         return GW_IO;
     code = a->host->table_note(t, "utilisation is of the wire: framing (FCS, preamble, gap) is in "
-                               "`wire`, not in `sent`");
+                               "`wire`, not in `sent`; waits are queueing, what netem holds back on "
+                               "purpose is `mean held`");
     if (code == GW_OK)
         code = link_rows(a, t, st, s->name);
     if (code != GW_OK)
@@ -142,9 +146,9 @@ static enum gw_status drops_table(struct gw_analysis *a, struct gw_error *err)
 {
     static const char *const columns[] = { "link", "direction", "reason", "pkts", "pkts_share" };
     struct gw_table *t = a->host->table_new(a, "drops", "Lost packets by reason, as part of what "
-                                            "the link sent", columns, GW_ARRAY_LEN(columns));
+                                            "came to the device", columns, GW_ARRAY_LEN(columns));
     sqlite3_stmt *st = t ? gw_db_query(a->db, "SELECT l.name, l.direction, d.reason, d.pkts,"
-                                       " CAST(d.pkts AS REAL) / nullif(t.sent_pkts, 0)"
+                                       " CAST(d.pkts AS REAL) / nullif(t.arrived_pkts, 0)"
                                        " FROM link_drop d JOIN link l USING(link)"
                                        " LEFT JOIN link_total t USING(link)"
                                        " ORDER BY d.pkts DESC, d.link, d.reason", err) : NULL;

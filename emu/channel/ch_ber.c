@@ -105,12 +105,28 @@ static enum gw_status ber_change(struct gw_channel *c, const void *conf, uint64_
     return ber_load(s, &all, err);
 }
 
+static void ber_advise(const struct gw_channel *c, const struct gw_channel_link *l,
+                       void (*say)(void *ctx, const char *sentence), void *ctx)
+{
+    const struct ber *s = c->priv;
+    char text[256];
+
+    if (s->c.ber <= 0)
+        return;
+    snprintf(text, sizeof text, "ber %g %s %.4g%% of the frames of %u bytes and %.4g%% of those of "
+             "64 bytes", s->c.ber, s->c.deliver ? "spoils" : "loses",
+             100 * frame_error(&s->c, l->frame_bytes), l->frame_bytes,
+             100 * frame_error(&s->c, 64));
+    say(ctx, text);
+}
+
 static const struct gw_channel_ops ber_ops = {
     .priv_bytes = sizeof(struct ber),
     .conf_bytes = sizeof(struct ber_conf),
     .init       = ber_init,
     .transit    = ber_transit,
     .mean_loss  = ber_mean_loss,
+    .advise     = ber_advise,
     .change     = ber_change,
 };
 

@@ -105,12 +105,36 @@ static enum gw_status gilbert_change(struct gw_channel *c, const void *conf, uin
     return GW_OK;
 }
 
+/* With losses below 100 % in the bad state, or some in the good one, runs of lost packets are not the
+ * stays in the bad state. */
+static void gilbert_advise(const struct gw_channel *c, const struct gw_channel_link *l,
+                           void (*say)(void *ctx, const char *sentence), void *ctx)
+{
+    const struct gilbert_conf *k = c->conf;
+    const struct gilbert *g = c->priv;
+    double bad = g->bad_share, leave = bad < 1 ? 1 / k->burst : 0;
+    double enter = bad < 1 ? leave * bad / (1 - bad) : 1, ends;
+    char text[256];
+
+    (void)l;
+    if (k->loss <= 0 || (k->bad >= 1 && k->good <= 0))
+        return;
+    ends = (1 - bad) * k->good * (1 - enter * k->bad - (1 - enter) * k->good) +
+           bad * k->bad * (1 - leave * k->good - (1 - leave) * k->bad);
+    if (ends <= 0)
+        return;
+    snprintf(text, sizeof text, "burst %g is the mean stay in the bad state; %.4g%% of the packets "
+             "are lost, %.4g in a row on average", k->burst, 100 * k->loss, k->loss / ends);
+    say(ctx, text);
+}
+
 static const struct gw_channel_ops gilbert_ops = {
     .priv_bytes = sizeof(struct gilbert),
     .conf_bytes = sizeof(struct gilbert_conf),
     .init       = gilbert_init,
     .transit    = gilbert_transit,
     .mean_loss  = gilbert_mean_loss,
+    .advise     = gilbert_advise,
     .change     = gilbert_change,
 };
 

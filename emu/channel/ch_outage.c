@@ -165,6 +165,29 @@ static double outage_mean_loss(const struct gw_channel *c, uint32_t len_bytes)
     return s->every_ps ? (double)s->for_ps / (double)s->every_ps : 0;
 }
 
+static void outage_advise(const struct gw_channel *c, const struct gw_channel_link *l,
+                          void (*say)(void *ctx, const char *sentence), void *ctx)
+{
+    const struct outage *s = c->priv;
+    double sum = 0;
+    char text[256];
+
+    (void)l;
+    if (s->every_ps) {
+        snprintf(text, sizeof text, "the repeated outages take %.4g%% of the time",
+                 100 * (double)s->for_ps / (double)s->every_ps);
+        say(ctx, text);
+    }
+    for (size_t i = 0; i < s->count; i++)
+        sum += (double)(s->window[i].to_ps - s->window[i].from_ps) * 1e-12;
+    if (!s->count)
+        return;
+    snprintf(text, sizeof text, "%zu outage%s, %.6g s in all, the last until %.6g s; they are in no "
+             "long-run loss", s->count, s->count == 1 ? "" : "s", sum,
+             (double)s->window[s->count - 1].to_ps * 1e-12);
+    say(ctx, text);
+}
+
 static const struct gw_channel_ops outage_ops = {
     .priv_bytes = sizeof(struct outage),
     .conf_bytes = sizeof(struct outage_conf),
@@ -172,6 +195,7 @@ static const struct gw_channel_ops outage_ops = {
     .fini       = outage_fini,
     .transit    = outage_transit,
     .mean_loss  = outage_mean_loss,
+    .advise     = outage_advise,
 };
 
 static const struct gw_param outage_params[] = {

@@ -305,6 +305,38 @@ static double trace_mean_loss(const struct gw_channel *c, uint32_t len_bytes)
     return sum / (double)s->pass_ps;
 }
 
+static double trace_mean_delay(const struct gw_channel *c, uint64_t gap_ps)
+{
+    const struct trace *s = c->priv;
+    double sum = 0;
+
+    (void)gap_ps;
+    if (!s->pass_ps)
+        return (double)s->row[s->count - 1].delay_ps * 1e-12;
+    for (size_t i = 0; i + 1 < s->count; i++)
+        sum += (double)s->row[i].delay_ps * (double)(s->row[i + 1].at_ps - s->row[i].at_ps);
+    return sum / (double)s->pass_ps * 1e-12;
+}
+
+static void trace_advise(const struct gw_channel *c, const struct gw_channel_link *l,
+                         void (*say)(void *ctx, const char *sentence), void *ctx)
+{
+    const struct trace *s = c->priv;
+    double from = (double)s->row[0].at_ps * 1e-12;
+    double to = (double)s->row[s->count - 1].at_ps * 1e-12;
+    char text[320];
+
+    if (s->pass_ps)
+        snprintf(text, sizeof text, "%zu rows over %.6g s, then again from the first: mean loss "
+                 "%.4g%%, mean delay %.4g ms", s->count - 1, to - from,
+                 100 * trace_mean_loss(c, l->frame_bytes), 1e3 * trace_mean_delay(c, GW_NEVER));
+    else
+        snprintf(text, sizeof text, "%zu rows until %.6g s, from when on %.4g%% are lost and the "
+                 "delay is %.4g ms", s->count, to, 100 * trace_mean_loss(c, l->frame_bytes),
+                 1e3 * trace_mean_delay(c, GW_NEVER));
+    say(ctx, text);
+}
+
 static const struct gw_channel_ops trace_ops = {
     .priv_bytes = sizeof(struct trace),
     .conf_bytes = sizeof(struct trace_conf),
@@ -312,6 +344,8 @@ static const struct gw_channel_ops trace_ops = {
     .fini       = trace_fini,
     .transit    = trace_transit,
     .mean_loss  = trace_mean_loss,
+    .mean_delay = trace_mean_delay,
+    .advise     = trace_advise,
     .reorders   = true,          /* order is kept here, by the running maximum                 */
 };
 

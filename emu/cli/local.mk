@@ -12,4 +12,4 @@ gradwire_SOURCES += emu/cli/verb_help.c
 gradwire_SOURCES += emu/cli/verb_list.c
 gradwire_SOURCES += emu/cli/verb_run.c
 gradwire_SOURCES += emu/cli/verb_tc.c
-gradwire_SOURCES += emu/cli/study.c
+gradwire_SOURCES += emu/cli/study.c emu/cli/rehearse.c emu/cli/explain.c

@@ -26,6 +26,7 @@ enum { NAME_MAX_BYTES = 64, TRIES = 100000 };
 #define RECORD  "records.sqlite"
 #define JOURNAL RECORD "-journal"
 #define STUDY   "study.yaml"
+#define EVENTS  "tc-events.jsonl"
 
 /* A name for files from a study's: letters, digits, dot and dash, in one word. */
 static void plain_name(const char *study, char *buf)
@@ -85,13 +86,13 @@ static bool ends_in(const char *name, const char *end)
 static bool is_capture(const char *name)
 {
     return !strchr(name, '/') && *name != '.' &&
-           (ends_in(name, ".pcap") || (ends_in(name, ".csv") && (!strncmp(name, "packets-", 8) ||
+           (!strcmp(name, EVENTS) || ends_in(name, ".pcap") || (ends_in(name, ".csv") && (!strncmp(name, "packets-", 8) ||
                                                                !strncmp(name, "flows-", 6))));
 }
 
 static bool is_own(const char *name)
 {
-    return !strcmp(name, RECORD) || !strcmp(name, JOURNAL) || !strcmp(name, STUDY) ||
+    return !strcmp(name, EVENTS) || !strcmp(name, RECORD) || !strcmp(name, JOURNAL) || !strcmp(name, STUDY) ||
            is_capture(name);
 }
 

@@ -8,12 +8,15 @@
 #include "config.h"
 #endif
 
+#include <jansson.h>
 #include <math.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
 
+#include "emu/cli/explain.h"
+#include "emu/cli/rehearse.h"
 #include "emu/cli/study.h"
 #include "emu/core/doc.h"
 #include "emu/core/expect.h"
@@ -62,6 +65,7 @@ struct gw_study {
     struct net_transport *transport;
     struct study_capture *captures;
     struct study_event *events;
+    FILE           *events_out;    /* tc-events.jsonl, while the run is on                     */
     uint64_t        until_ps;
     struct gw_clock *clock;
     double          setup_s;
@@ -364,32 +368,55 @@ struct gw_tree *gw_study_tree_at(struct gw_study *s, size_t i)
     return s->net ? tc_device_at(&p, i) : NULL;
 }
 
-/* Runs one line; @dev gets the device that it named, GW_NONE: none. */
-static enum gw_status tc_line(struct gw_study *s, const char *line, const char *where,
-                              uint64_t now_ps, uint32_t *dev, struct gw_error *err)
+/* What a line came to. */
+struct tc_answer {
+    uint32_t dev;                  /* the device that it named last, GW_NONE: none             */
+    int      rc;
+    bool     shows;                /* it only asks                                             */
+    struct gw_error said;
+};
+
+/* Runs one line; what it prints goes to @out (NULL: nowhere). GW_NOMEM is the only failure. */
+static enum gw_status tc_run_line(struct gw_study *s, const char *line, uint64_t now_ps, FILE *out,
+                                  struct tc_answer *a, struct gw_error *err)
 {
     struct tc_place place = { s, GW_NONE };
     struct gw_tc_ctx c = { .ctx = &place, .device = tc_device, .device_at = tc_device_at,
-                           .now_ps = now_ps };
-    struct gw_error inner = { 0 };
+                           .now_ps = now_ps, .out = out };
     uint32_t count = 0;
     char **word = gw_tc_split(line, &count), **first = word;
-    int rc;
 
+    memset(a, 0, sizeof *a);
     if (!word)
         return gw_fail(err, GW_NOMEM, "out of memory for a tc line");
     if (count && !strcmp(word[0], "tc")) {
         first++;
         count--;
     }
-    rc = gw_tc_run(&c, first, count, &inner);
-    if (rc)
-        gw_fail(err, GW_PARAM, "%s: `%s`: %s (tc's exit code %d)", where, line,
-                inner.code ? inner.text : "refused", rc);
-    if (dev)
-        *dev = place.dev;
+    a->shows = gw_tc_shows(first, count);
+    if (a->shows)
+        net_all_books(s->net, now_ps);
+    a->rc = gw_tc_run(&c, first, count, &a->said);
+    a->dev = place.dev;
     free(word[0]);
     free(word);
+    return GW_OK;
+}
+
+static enum gw_status tc_refused(const struct tc_answer *a, const char *line, const char *where,
+                                 struct gw_error *err)
+{
+    return gw_fail(err, GW_PARAM, "%s: `%s`: %s (tc's exit code %d)", where, line,
+                   a->said.code ? a->said.text : "refused", a->rc);
+}
+
+static enum gw_status tc_line(struct gw_study *s, const char *line, const char *where,
+                              struct gw_error *err)
+{
+    struct tc_answer a;
+
+    if (tc_run_line(s, line, 0, NULL, &a, err) == GW_OK && a.rc)
+        tc_refused(&a, line, where, err);
     return err->code;
 }
 
@@ -402,7 +429,7 @@ static void read_tc(struct gw_study *s, struct gw_value *v, struct gw_error *err
     for (struct gw_value *e = v->child; e; e = e->next) {
         e->used = true;
         if (want_kind(e, GW_V_SCALAR, "an entry of tc", err) == GW_OK)
-            tc_line(s, e->text, gw_value_where(e, where, sizeof where), 0, NULL, err);
+            tc_line(s, e->text, gw_value_where(e, where, sizeof where), err);
         settle(s, err);
     }
 }
@@ -1018,40 +1045,74 @@ static const struct gw_param event_rows[] = {
     { "tc", GW_P_STRING, offsetof(struct event_conf, tc), NULL, NULL, NULL, "A tc(8) line." },
 };
 
+/* One object of tc-events.jsonl, in the form of `gradwire tc --script`. */
+static void event_write(FILE *f, const struct study_event *e, uint64_t now_ps,
+                        const struct tc_answer *a, const char *text)
+{
+    json_t *o = json_pack("{s:f, s:s, s:i, s:s, s:s}", "at_s", (double)now_ps * 1e-12, "cmd",
+                          e->tc, "rc", a->rc, "stdout", text ? text : "", "stderr",
+                          a->rc ? a->said.text : "");
+
+    if (!f || !o) {
+        json_decref(o);
+        return;
+    }
+    json_dumpf(o, f, JSON_COMPACT | JSON_REAL_PRECISION(15));
+    fputc('\n', f);
+    json_decref(o);
+}
+
 static void event_fire(void *owner, uint64_t now_ps)
 {
     struct study_event *e = owner;
+    struct gw_study *s = e->study;
     struct gw_error err = { 0 };
-    uint32_t dev = GW_NONE;
+    struct tc_answer a;
+    char *text = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&text, &n);
 
-    if (tc_line(e->study, e->tc, e->where, now_ps, &dev, &err) != GW_OK)
-        net_fail(e->study->net, err.code, err.text);
-    else if (dev != GW_NONE && net_default_queue(e->study->net, dev, &err) == GW_OK)
-        net_port_kick(&e->study->net->port[dev], now_ps);
-    else if (err.code != GW_OK)
-        net_fail(e->study->net, err.code, err.text);
+    if (!out)
+        gw_fail(&err, GW_NOMEM, "out of memory for a tc line");
+    else
+        tc_run_line(s, e->tc, now_ps, out, &a, &err);
+    if (out)
+        fclose(out);
+    if (err.code == GW_OK) {
+        event_write(s->events_out, e, now_ps, &a, text);
+        if (a.rc)
+            tc_refused(&a, e->tc, e->where, &err);
+        else if (!a.shows && a.dev != GW_NONE && net_default_queue(s->net, a.dev, &err) == GW_OK)
+            net_port_kick(&s->net->port[a.dev], now_ps);
+    }
+    if (err.code != GW_OK)
+        net_fail(s->net, err.code, err.text);
+    free(text);
 }
 
-/* The device of a line: the word behind dev. */
+/* The device of a line that changes something, the word behind dev, never runs by arithmetic. */
 static enum gw_status event_device(struct gw_study *s, const struct study_event *e,
                                    struct gw_error *err)
 {
-    uint32_t count = 0, dev;
+    uint32_t count = 0, dev, tc;
     char **word = gw_tc_split(e->tc, &count);
     const char *name = NULL;
 
-    for (uint32_t i = 0; word && i + 1 < count; i++)
-        if (!strcmp(word[i], "dev"))
-            name = word[i + 1];
-    if (!name)
-        gw_fail(err, GW_SYNTAX, "%s: `%s` names no device; write `... dev LINK:END ...`",
-                e->where, e->tc);
-    else if (gw_graph_find_dev(s->topo.graph, name, e->where, &dev, err) == GW_OK)
-        s->net->port[dev].changes = true;
-    if (word) {
-        free(word[0]);
-        free(word);
+    if (!word)
+        return gw_fail(err, GW_NOMEM, "out of memory for a tc line");
+    tc = count && !strcmp(word[0], "tc");
+    if (!gw_tc_shows(word + tc, count - tc)) {
+        for (uint32_t i = 0; i + 1 < count; i++)
+            if (!strcmp(word[i], "dev"))
+                name = word[i + 1];
+        if (!name)
+            gw_fail(err, GW_SYNTAX, "%s: `%s` names no device; write `... dev LINK:END ...`",
+                    e->where, e->tc);
+        else if (gw_graph_find_dev(s->topo.graph, name, e->where, &dev, err) == GW_OK)
+            s->net->port[dev].changes = true;
     }
+    free(word[0]);
+    free(word);
     return err->code;
 }
 
@@ -1120,6 +1181,50 @@ static void read_events(struct gw_study *s, struct gw_value *v, struct gw_error 
     }
 }
 
+static void hear_problem(void *ctx, const char *sentence)
+{
+    add_text(&((struct gw_study *)ctx)->problem, sentence);
+}
+
+/* Tries the timed lines in their order; tells those that the run will not come to. */
+static void rehearse(struct gw_study *s, struct gw_value *qdisc, struct gw_value *tc,
+                     struct gw_error *err)
+{
+    struct rehearse r = { .net = s->net, .qdisc = qdisc, .tc = tc, .skip = qdisc_skip,
+                          .problem = hear_problem, .warning = warn, .ctx = s };
+    struct rehearse_line *line;
+    char text[600], at[64], until[64];
+
+    for (struct study_event *e = s->events; e; e = e->next)
+        r.count++;
+    line = calloc(r.count + 1, sizeof *line);
+    if (!line) {
+        gw_fail(err, GW_NOMEM, "out of memory for events");
+        return;
+    }
+    r.count = 0;
+    for (struct study_event *e = s->events; e; e = e->next)
+        if (*e->tc)
+            line[r.count++] = (struct rehearse_line){ e->timer.due_ps, e->tc, e->where };
+    for (size_t i = 1; i < r.count; i++)             /* few, and in order as a rule: stable    */
+        for (size_t k = i; k && line[k - 1].at_ps > line[k].at_ps; k--) {
+            struct rehearse_line x = line[k];
+
+            line[k] = line[k - 1];
+            line[k - 1] = x;
+        }
+    r.line = line;
+    rehearse_events(&r, err);
+    for (size_t i = 0; i < r.count; i++)
+        if (s->until_ps && line[i].at_ps > s->until_ps) {
+            snprintf(text, sizeof text, "%s: the run ends at %s (until) and never comes to the "
+                     "line of %s", line[i].where, gw_format_time(s->until_ps, until, sizeof until),
+                     gw_format_time(line[i].at_ps, at, sizeof at));
+            warn(s, text);
+        }
+    free(line);
+}
+
 static void arm_events(struct gw_study *s)
 {
     for (struct study_event *e = s->events; e; e = e->next)
@@ -1151,37 +1256,59 @@ const struct gw_param *gw_study_rows(const char *section, size_t *count)
     return NULL;
 }
 
+static struct explain_conf explain_of(const struct gw_study *s)
+{
+    return (struct explain_conf){ .name = s->name, .net = s->net, .rt = s->rt,
+                                  .streams = s->transport ? s->transport->streams : 1,
+                                  .jobs = s->job_count };
+}
+
+struct channel_words {
+    struct gw_study *study;
+    const char *dev;
+};
+
+static void warn_channel(void *ctx, const char *sentence)
+{
+    const struct channel_words *w = ctx;
+    char text[1400];
+
+    snprintf(text, sizeof text, "%s: channel: %s", w->dev, sentence);
+    add_text(&w->study->warning, text);
+}
+
+static void suspicious_channel(struct gw_study *s, uint32_t i)
+{
+    const struct gw_graph_link *l = &s->topo.graph->link[i / 2];
+    const struct net_port *o = &s->net->port[i];
+    const struct gw_channel *c = o->channel;
+    struct gw_channel_link link = { o->rate_bps, o->delay_ps, l->mtu_bytes + GW_ETH_BYTES,
+                                    o->framing_bytes };
+    char dev[512], text[1024];
+    double p;
+
+    gw_graph_dev_name(s->topo.graph, i, dev, sizeof dev);
+    if (c->ops->advise)
+        c->ops->advise(c, &link, warn_channel, &(struct channel_words){ s, dev });
+    p = c->ops->mean_loss ? c->ops->mean_loss(c, link.frame_bytes) : 0;
+    if (p >= 0.1) {
+        snprintf(text, sizeof text, "%s: %.3g %% of the packets are lost; reliable transports "
+                 "will crawl", dev, p * 100);
+        add_text(&s->warning, text);
+    }
+}
+
 static void suspicious(struct gw_study *s)
 {
-    const struct gw_graph *g = s->topo.graph;
+    struct explain_conf c = explain_of(s);
 
-    double *load = calloc(2 * (size_t)g->link_count + 1, sizeof *load);
-
-    if (load)
-        rt_frame_load(s->rt, load);
-    for (uint32_t i = 0; i < 2 * g->link_count; i++) {
-        const struct net_port *o = &s->net->port[i];
-        char dev[512], text[1024];
-
-        gw_tree_advise(o->tree, warn, s);
-        if (load && o->rate_bps && load[i] > (double)o->rate_bps) {
-            snprintf(text, sizeof text, "%s: test frames offer %.4g Mbit/s, %.4g %% of the link; "
-                     "its queue will grow or drop", gw_graph_dev_name(g, i, dev, sizeof dev),
-                     load[i] * 1e-6, 100 * load[i] / (double)o->rate_bps);
-            add_text(&s->warning, text);
-        }
-        if (!o->channel || !o->channel->ops->mean_loss)
-            continue;
-        gw_graph_dev_name(g, i, dev, sizeof dev);
-        double p = o->channel->ops->mean_loss(o->channel, g->link[i / 2].mtu_bytes + 14);
-
-        if (p >= 0.1) {
-            snprintf(text, sizeof text, "%s: %.3g %% of the packets are lost; reliable transports "
-                     "will crawl", dev, p * 100);
-            add_text(&s->warning, text);
-        }
+    for (uint32_t i = 0; i < s->net->ports; i++) {
+        gw_tree_advise(s->net->port[i].tree, warn, s);
+        if (s->net->port[i].channel)
+            suspicious_channel(s, i);
     }
-    free(load);
+    if (s->rt)
+        explain_overload(&c, warn, s);
 }
 
 static char *dir_of(const char *path)
@@ -1214,6 +1341,8 @@ static void read_study(struct gw_study *s, const struct gw_study_conf *c, struct
     read_qdiscs(s, top.qdisc, err);
     read_tc(s, top.tc, err);
     read_events(s, top.events, err);
+    rehearse(s, top.qdisc, top.tc, err);
+    settle(s, err);
     s->transport = net_add_transport(s->net, top.transport, err);
     if (settle(s, err))
         read_jobs(s, top.jobs, err);
@@ -1365,6 +1494,13 @@ static enum gw_status open_outputs(struct gw_study *s, const char *dir, struct g
         if (!c->open)
             return err->code;
         net_add_capture(s->net, c->dev, c->open);
+    }
+    if (s->events) {
+        snprintf(path, sizeof path, "%s/tc-events.jsonl", dir);
+        s->events_out = fopen(path, "wx");
+        if (!s->events_out)
+            return gw_fail(err, GW_IO, "%s: cannot be created: %m", path);
+        add_text(&s->output, path);
     }
     for (uint32_t i = 0; i < s->net->ports; i++) {
         struct net_log *l = s->net->port[i].log;
@@ -1675,6 +1811,15 @@ static enum gw_status close_captures(struct gw_study *s, struct gw_error *err)
     return err->code;
 }
 
+static void close_events(struct gw_study *s, struct gw_error *err)
+{
+    FILE *f = s->events_out;
+
+    s->events_out = NULL;
+    if (f && (ferror(f) | fclose(f)))
+        gw_fail(err, GW_IO, "tc-events.jsonl: writing failed: %m; free some disk space");
+}
+
 /* Completion times come out of the record: it alone knows them all. */
 static void flow_times(const char *dir, struct gw_study_result *r)
 {
@@ -1731,6 +1876,7 @@ enum gw_status gw_study_run(struct gw_study *s, const char *dir, gw_progress_fn 
     }
 out:
     close_captures(s, &late);
+    close_events(s, &late);
     complete = err->code == GW_OK && late.code == GW_OK && !stopped;
     sink->ops->finish(sink, complete, &late);
     if (late.code != GW_OK && (err->code == GW_OK || err->code == GW_IO))
@@ -1740,215 +1886,11 @@ out:
     return err->code;
 }
 
-/* ---- explain ------------------------------------------------------------------------------ */
-
-struct explain {
-    struct gw_study *s;
-    uint64_t *link_bytes;          /* per directed link                                        */
-    double   *pair_s;              /* per pair of nodes: seconds at the rate that loss allows  */
-    uint32_t *steps;               /* per collective: messages that rank 0 of job 0 sends      */
-    uint32_t  steps_cap;
-    uint64_t  messages, bytes, local_bytes, largest, collective_bytes;
-    uint32_t  iterations;          /* of the job with the most                                 */
-    double    loss_s;              /* the longest pair                                         */
-    uint32_t  loss_src, loss_dst;
-    double    loss_rate_bps;
-};
-
-#define EXPLAIN_PAIR_NODES 2048u
-
-/*
- * What loss leaves of a rate: a loss-based control keeps about sqrt(1.5 / p) segments a round trip
- * (Mathis et al. 1997; RFC 9438 keeps CUBIC at least there), for each stream.
- */
-static double loss_rate(const struct explain *x, const uint32_t *path, uint32_t n, uint32_t src,
-                        uint32_t dst)
-{
-    const struct gw_study *s = x->s;
-    uint32_t back[64], k = net_path(s->net, dst, src, 1, back, 64);
-    double pass = 1, rtt_s = 0, rate = 0;
-
-    for (uint32_t i = 0; i < n; i++) {
-        const struct net_port *o = &s->net->port[path[i]];
-
-        if (o->channel && o->channel->ops->mean_loss)
-            pass *= 1 - o->channel->ops->mean_loss(o->channel, 1514);
-        rtt_s += (double)o->delay_ps * 1e-12;
-        if (o->rate_bps && (rate == 0 || (double)o->rate_bps < rate))
-            rate = (double)o->rate_bps;
-    }
-    for (uint32_t i = 0; i < k; i++)
-        rtt_s += (double)s->net->port[back[i]].delay_ps * 1e-12;
-    if (pass < 1 && rtt_s > 0) {
-        double r = s->transport->streams * 1448 * 8 * sqrt(1.5 / (1 - pass)) / rtt_s;
-
-        if (rate == 0 || r < rate)
-            return r;
-    }
-    return 0;
-}
-
-static void explain_steps(struct explain *x, const struct rt_dry_msg *m)
-{
-    if (m->job || m->src_rank || !m->collective || m->collective > 10000000)
-        return;
-    if (m->collective >= x->steps_cap) {
-        uint32_t cap = 2 * m->collective + 64;
-        uint32_t *v = realloc(x->steps, cap * sizeof *v);
-
-        if (!v)
-            return;
-        memset(v + x->steps_cap, 0, (cap - x->steps_cap) * sizeof *v);
-        x->steps = v;
-        x->steps_cap = cap;
-    }
-    x->steps[m->collective]++;
-    x->collective_bytes += m->bytes;
-}
-
-static void explain_msg(void *ctx, const struct rt_dry_msg *m)
-{
-    struct explain *x = ctx;
-    uint32_t path[64], n, nodes = x->s->net->nodes;
-    double rate;
-
-    x->messages++;
-    x->bytes += m->bytes;
-    if (m->bytes > x->largest)
-        x->largest = m->bytes;
-    if (m->iteration != GW_NONE && m->iteration >= x->iterations)
-        x->iterations = m->iteration + 1;
-    explain_steps(x, m);
-    if (m->src_node == m->dst_node) {
-        x->local_bytes += m->bytes;
-        return;
-    }
-    n = net_path(x->s->net, m->src_node, m->dst_node, m->src_rank * 7919u + m->dst_rank, path, 64);
-    for (uint32_t i = 0; i < n; i++)
-        x->link_bytes[path[i]] += m->bytes;
-    rate = x->pair_s ? loss_rate(x, path, n, m->src_node, m->dst_node) : 0;
-    if (rate > 0) {
-        double *t = &x->pair_s[(size_t)m->src_node * nodes + m->dst_node];
-
-        *t += (double)m->bytes * 8 / rate;
-        if (*t > x->loss_s) {
-            x->loss_s = *t;
-            x->loss_src = m->src_node;
-            x->loss_dst = m->dst_node;
-            x->loss_rate_bps = rate;
-        }
-    }
-}
-
-static void explain_loss(struct gw_study *s, FILE *out)
-{
-    for (uint32_t i = 0; i < s->net->ports; i++) {
-        const struct gw_channel *c = s->net->port[i].channel;
-        char dev[512];
-
-        if (c && c->ops->mean_loss)
-            fprintf(out, "effective loss  %s: %.6g %% of full packets\n",
-                    gw_graph_dev_name(s->topo.graph, i, dev, sizeof dev),
-                    100 * c->ops->mean_loss(c, s->topo.graph->link[i / 2].mtu_bytes + 14));
-    }
-}
-
-static const char *size_text(double bytes, char *buf, size_t n)
-{
-    static const char *const unit[] = { "B", "kB", "MB", "GB", "TB", "PB" };
-    size_t u = 0;
-
-    while (bytes >= 1000 && u + 1 < GW_ARRAY_LEN(unit)) {
-        bytes /= 1000;
-        u++;
-    }
-    snprintf(buf, n, "%.4g %s", bytes, unit[u]);
-    return buf;
-}
-
-static void explain_print(const struct explain *x, FILE *out, double t)
-{
-    struct gw_study *s = x->s;
-    uint32_t worst = GW_NONE, colls = 0, steps = 0, it = x->iterations ? x->iterations : 1;
-    double bound = 0;
-    char dev[512], a[64], b[64];
-
-    for (uint32_t i = 0; i < s->net->ports; i++) {
-        const struct net_port *o = &s->net->port[i];
-        double d = o->rate_bps ? (double)x->link_bytes[i] * 8 / (double)o->rate_bps : 0;
-
-        if (d > bound) {
-            bound = d;
-            worst = i;
-        }
-    }
-    for (uint32_t i = 0; i < x->steps_cap; i++) {
-        colls += x->steps[i] != 0;
-        steps += x->steps[i];
-    }
-    fprintf(out, "study           %s: %u nodes, %u hosts, %u links, %u jobs, %u iterations\n",
-            s->name, s->topo.graph->node_count, s->net->host_count, s->topo.graph->link_count,
-            s->job_count, it);
-    fprintf(out, "messages        %.6g an iteration, together %s, the largest %s\n",
-            (double)x->messages / it, size_text((double)x->bytes / it, a, sizeof a),
-            size_text((double)x->largest, b, sizeof b));
-    if (colls)
-        fprintf(out, "steps           %.4g collectives an iteration, of %.4g steps each on rank 0; "
-                "a step carries %s on average\n", (double)colls / it, (double)steps / colls,
-                size_text((double)x->collective_bytes / steps, a, sizeof a));
-    if (x->local_bytes)
-        fprintf(out, "inside hosts    %s an iteration never see a link\n",
-                size_text((double)x->local_bytes / it, a, sizeof a));
-    if (worst != GW_NONE)
-        fprintf(out, "bounding link   %s carries %s of payload an iteration: %.6g s at %s\n",
-                gw_graph_dev_name(s->topo.graph, worst, dev, sizeof dev),
-                size_text((double)x->link_bytes[worst] / it, a, sizeof a), bound / it,
-                gw_format_rate(s->net->port[worst].rate_bps, b, sizeof b));
-    if (x->loss_s > 0)
-        fprintf(out, "loss bound      %.6g s an iteration from %s to %s: %u streams at sqrt(1.5/p) "
-                "segments a round trip make %.4g Mbit/s\n", x->loss_s / it,
-                s->topo.graph->node[x->loss_src].name, s->topo.graph->node[x->loss_dst].name,
-                s->transport->streams, x->loss_rate_bps * 1e-6);
-    fprintf(out, "alpha-beta      %.6g s an iteration if every message had its path to itself, "
-            "compute included\n", t / it);
-}
-
-static void explain_frames(struct gw_study *s, FILE *out)
-{
-    double *load = calloc(s->net->ports + 1, sizeof *load);
-    char dev[512];
-
-    if (!load)
-        return;
-    rt_frame_load(s->rt, load);
-    for (uint32_t i = 0; i < s->net->ports; i++)
-        if (load[i] > 0 && s->net->port[i].rate_bps)
-            fprintf(out, "frames          %s: offered %.4g Mbit/s, %.4g %% of the link\n",
-                    gw_graph_dev_name(s->topo.graph, i, dev, sizeof dev), load[i] * 1e-6,
-                    100 * load[i] / (double)s->net->port[i].rate_bps);
-    free(load);
-}
-
 enum gw_status gw_study_explain(struct gw_study *s, FILE *out, struct gw_error *err)
 {
-    struct explain x = { .s = s };
-    double t = 0;
+    struct explain_conf c = explain_of(s);
 
     if (s->problem.count)
         return gw_fail(err, GW_PARAM, "%s", s->problem.item[0]);
-    x.link_bytes = calloc(s->net->ports + 1, sizeof *x.link_bytes);
-    if (s->net->nodes <= EXPLAIN_PAIR_NODES)
-        x.pair_s = calloc((size_t)s->net->nodes * s->net->nodes, sizeof *x.pair_s);
-    if (!x.link_bytes)
-        gw_fail(err, GW_NOMEM, "out of memory");
-    else if (net_ready(s->net, err) == GW_OK &&
-             rt_dry_run(s->rt, explain_msg, &x, &t, err) == GW_OK) {
-        explain_print(&x, out, t);
-        explain_frames(s, out);
-        explain_loss(s, out);
-    }
-    free(x.link_bytes);
-    free(x.pair_s);
-    free(x.steps);
-    return err->code;
+    return explain_study(&c, out, err);
 }

@@ -110,7 +110,10 @@ static const struct part {
     { "event",
       "`events:` is a list of timed changes by tc(8) lines, as in\n"
       "events: [{at: 5s, tc: \"qdisc change dev wan:a root netem loss 1%\"}]\n"
-      "At one instant the order of the list decides. A port that loses its root gets "
+      "`check` tries all of them in order of time, says what tc and the kernel would refuse, and "
+      "what a line brings other than its words promise. At one instant the order of the list "
+      "decides. `show` lines are welcome: each line and what it printed stand in tc-events.jsonl "
+      "of the run, an object a line: at_s, cmd, rc, stdout, stderr. A port that loses its root gets "
       "its own queue back; packets that a line throws out count as `purged`." },
     { "events",
       "The list of timed changes is described under `gradwire help event`; its keys:" },

@@ -4,19 +4,24 @@
  * `--script` runs one command a line and answers one JSON object a line, so that a tc script can
  * be tried or checked without touching a machine. Without `--study` devices spring into being when
  * they are named: txqueuelen 1000, no rate, nothing hanging at them. With it the devices are the
- * ends of the study's links, after its own `tc:` lines; the file itself is never changed. What a
- * discipline does other than its words promise is said in notes, with the effective figure.
+ * ends of the study's links, after its own `tc:` lines; the file itself is never changed. With
+ * `--run` they are those of a finished run, as it left them; its record holds what tc prints of
+ * them. What a discipline does other than its words promise is said in notes, with the effective
+ * figure.
  */
 #include "emu/cli/args.h"
 #include "emu/cli/study.h"
+#include "emu/core/record.h"
 #include "emu/tc/cmd.h"
+#include "emu/tc/keep.h"
 
 #include <errno.h>
 #include <jansson.h>
+#include <sqlite3.h>
 #include <stdlib.h>
 
 struct tc_conf {
-    const char *script, *study;
+    const char *script, *study, *run;
     struct gw_arg_list set;
 };
 
@@ -27,6 +32,9 @@ static const struct gw_arg tc_rows[] = {
     { "study", 0, GW_ARG_TEXT, offsetof(struct tc_conf, study), "STUDY",
       "Works on the links of this study, a device being one end (wan:a); the file stays as it "
       "is." },
+    { "run", 0, GW_ARG_TEXT, offsetof(struct tc_conf, run), "DIR",
+      "Shows the disciplines of a finished run as it left them, counters included; nothing can be "
+      "changed." },
     { "set", 0, GW_ARG_LIST, offsetof(struct tc_conf, set), "PATH=VALUE",
       "Sets a value of the study, e.g. topology.wan.delay=40ms; may be repeated." },
 };
@@ -38,6 +46,7 @@ struct bench {
     struct gw_study *study;      /* NULL: scratch devices                                      */
     struct gw_tree **tree;       /* scratch devices in order of their first naming; owner: here*/
     size_t count;
+    bool finished;               /* `tree` is of a run that is over                            */
     struct gw_tree *last;        /* the device that the command named                          */
     json_t *said;                /* advice that was given, as keys: each is given once         */
 };
@@ -63,10 +72,94 @@ static struct gw_tree *scratch(struct bench *b, const char *name, struct gw_erro
     return grown[b->count] ? grown[b->count++] : NULL;
 }
 
+/* ---- a finished run ------------------------------------------------------------------------ */
+
+static struct gw_tree *kept_device(struct bench *b, const char *name, struct gw_error *err)
+{
+    for (size_t i = 0; i < b->count; i++)
+        if (!strcmp(b->tree[i]->conf.dev, name))
+            return b->tree[i];
+    gw_fail(err, GW_PARAM, "the run has %zu devices%s%s", b->count, b->count ? ", the first is " : "",
+            b->count ? b->tree[0]->conf.dev : "");
+    return NULL;
+}
+
+static enum gw_status add_device(struct bench *b, const char *name, struct gw_error *err)
+{
+    struct gw_tree **grown = realloc(b->tree, (b->count + 1) * sizeof *grown);
+
+    if (!grown)
+        return gw_fail(err, GW_NOMEM, "out of memory for a device");
+    b->tree = grown;
+    grown[b->count] = gw_tc_scratch(b->registry, name, err);
+    if (grown[b->count])
+        b->count++;
+    return err->code;
+}
+
+static const char *column(sqlite3_stmt *st, int c)
+{
+    const char *text = (const char *)sqlite3_column_text(st, c);
+
+    return text ? text : "";
+}
+
+/* A row for each device, or for each text that is kept of one: link, name, object, kind, place,
+ * handle, parent, forms, text. */
+static enum gw_status read_kept(struct bench *b, struct sqlite3 *db, const char *dir,
+                                struct gw_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    sqlite3_int64 link = -1;
+
+    if (sqlite3_prepare_v2(db, "SELECT l.link, l.name, t.object, t.kind, t.place, t.handle,"
+                           " t.parent, t.forms, t.text FROM link l LEFT JOIN tc t USING(link)"
+                           " ORDER BY l.link, t.place, t.forms", -1, &st, NULL) != SQLITE_OK)
+        return gw_fail(err, GW_SYNTAX, "%s: the record keeps nothing of tc; runs of gradwire 0.3 "
+                       "and later do", dir);
+    while (err->code == GW_OK && sqlite3_step(st) == SQLITE_ROW) {
+        struct gw_tc_kept k = { .object = column(st, 2), .kind = column(st, 3),
+            .order = (uint32_t)sqlite3_column_int64(st, 4),
+            .handle = (uint32_t)sqlite3_column_int64(st, 5),
+            .parent = (uint32_t)sqlite3_column_int64(st, 6),
+            .forms = (uint32_t)sqlite3_column_int64(st, 7), .text = column(st, 8) };
+
+        if (sqlite3_column_int64(st, 0) != link)
+            add_device(b, column(st, 1), err);
+        link = sqlite3_column_int64(st, 0);
+        if (err->code == GW_OK && *k.object)
+            gw_tree_keep(b->tree[b->count - 1], &k, err);
+    }
+    sqlite3_finalize(st);
+    return err->code;
+}
+
+/* What a run left; false: it cannot be read, *rc is the exit code. */
+static bool open_run(struct bench *b, struct gw_cli *cli, int *rc)
+{
+    const struct tc_conf *c = cli->conf;
+    struct gw_error err = { 0 };
+    bool complete = false;
+    struct sqlite3 *db = gw_record_open(c->run, &complete, &err);
+
+    b->finished = true;
+    if (db && !complete)
+        gw_fail(&err, GW_SYNTAX, "%s: the run was cut off, and its counters were lost with it; run "
+                "the study again", c->run);
+    else if (db)
+        read_kept(b, db, c->run, &err);
+    sqlite3_close(db);
+    if (err.code != GW_OK)
+        *rc = gw_cli_fail(cli, &err);
+    return err.code == GW_OK;
+}
+
 static struct gw_tree *device(void *ctx, const char *name, struct gw_error *err)
 {
     struct bench *b = ctx;
 
+    if (b->finished)
+        return kept_device(b, name, err);
     b->last = b->study ? gw_study_tree(b->study, name, err) : scratch(b, name, err);
     return b->last;
 }
@@ -111,7 +204,9 @@ static int command(struct bench *b, char *const *word, uint32_t count, FILE *out
                    struct gw_error *err)
 {
     struct advice a = { b, notes };
-    struct gw_tc_ctx c = { .ctx = b, .device = device, .device_at = device_at, .out = out };
+    struct gw_tc_ctx c = { .ctx = b, .device = device, .device_at = device_at, .out = out,
+        .finished = b->finished ? "the run is over: its devices can be shown (qdisc show, class "
+                                  "show) and not changed" : NULL };
     int rc;
 
     if (count && !strcmp(word[0], "tc")) {
@@ -263,15 +358,18 @@ static int tc_run(struct gw_cli *cli)
     if (c->script && cli->operand_count)
         gw_fail(&err, GW_PARAM, "gradwire tc: %s stands behind --script; give one of them, a "
                 "command or a script", cli->operand[0]);
-    else if (!c->script && !c->study)
-        gw_fail(&err, GW_PARAM, "gradwire tc: say on what: --study STUDY, for its links, or "
-                "--script FILE, for scratch devices");
+    else if (c->study && c->run)
+        gw_fail(&err, GW_PARAM, "gradwire tc: --study and --run: give one of them, what is set up "
+                "or what a run has left");
+    else if (!c->script && !c->study && !c->run)
+        gw_fail(&err, GW_PARAM, "gradwire tc: say on what: --study STUDY, for its links, --run DIR, "
+                "for those of a finished run, or --script FILE, for scratch devices");
     else if (!c->study && c->set.count)
         gw_fail(&err, GW_PARAM, "gradwire tc: --set sets values of a study; give --study, too");
     if (err.code != GW_OK)
         return gw_cli_fail(cli, &err);
     b.said = json_object();
-    if (!c->study || open_study(&b, cli, &rc)) {
+    if (c->run ? open_run(&b, cli, &rc) : !c->study || open_study(&b, cli, &rc)) {
         if (!c->script)
             rc = one_command(&b, cli);
         else if (script(&b, c->script, cli->out, &err) != GW_OK)
@@ -283,9 +381,12 @@ static int tc_run(struct gw_cli *cli)
 
 const struct gw_verb gw_verb_tc = {
     .name = "tc", .operands = "[WORD...]", .operand_min = 0, .operand_max = SIZE_MAX, .words = true,
-    .summary = "Speaks tc(8)'s words to the links of a study, or to scratch devices",
-    .text = "gradwire tc --study wan.yaml -s -j qdisc show dev wan:a\n"
+    .summary = "Speaks tc(8)'s words to the links of a study, a finished run, or scratch devices",
+    .text = "gradwire tc --study wan.yaml -j qdisc show dev wan:a\n"
+            "gradwire tc --run wan-1 -s -j qdisc show dev wan:a\n"
             "gradwire tc --script setup.tc\n"
+            "--study shows what a study sets up, --run what is there at the end of a run, timed "
+            "events included, with all counters: qdisc and class, with -s -d -j -p.\n"
             "The words are those of iproute2 6.1: qdisc, class and filter with add, change, "
             "replace, link, delete and show, the options -s -d -j -p -r -iec, and its "
             "abbreviations. Exit codes of one command are tc's: 1 refused by tc, 2 refused by the "

@@ -247,6 +247,8 @@ static bool links_quantity(struct sqlite3 *db, const char *name, double *value)
         { "in_flight_pkts", OF_LINK("in_flight_pkts") },
         { "mean_wait_s", OF_LINK("mean_wait_ps / 1e12") },
         { "max_wait_s", OF_LINK("max_wait_ps / 1e12") },
+        { "mean_held_s", OF_LINK("mean_held_ps / 1e12") },
+        { "arrived_pkts", OF_LINK("arrived_pkts") },
         { "queue_max_bytes", OF_LINK("queue_max_bytes") },
         { "queue_max_pkts", OF_LINK("queue_max_pkts") },
         { "marked", OF_LINK("marked_pkts") },

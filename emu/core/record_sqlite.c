@@ -49,8 +49,8 @@ _Static_assert(sizeof(sqlite3_int64) == sizeof(int64_t), "SQLite integers hold 6
 
 enum statement {
     ST_RUN, ST_HOST, ST_NODE, ST_LINK, ST_LINK_TOTAL, ST_LINK_DROP, ST_LINK_SAMPLE, ST_JOB, ST_RANK,
-    ST_FLOW, ST_PATH, ST_MESSAGE, ST_LOSS, ST_COLLECTIVE, ST_ITERATION, ST_STAT, ST_NOTE, ST_SUMMARY,
-    ST_SKETCH, ST_COUNT
+    ST_FLOW, ST_PATH, ST_MESSAGE, ST_LOSS, ST_COLLECTIVE, ST_ITERATION, ST_STAT, ST_TC, ST_NOTE,
+    ST_SUMMARY, ST_SKETCH, ST_COUNT
 };
 
 static const struct {
@@ -62,7 +62,7 @@ static const struct {
     [ST_HOST]        = { "INSERT OR REPLACE", "host", 2 },
     [ST_NODE]        = { "INSERT", "node", 3 },
     [ST_LINK]        = { "INSERT", "link", 7 },
-    [ST_LINK_TOTAL]  = { "INSERT", "link_total", 14 },
+    [ST_LINK_TOTAL]  = { "INSERT", "link_total", 16 },
     [ST_LINK_DROP]   = { "INSERT", "link_drop", 3 },
     [ST_LINK_SAMPLE] = { "INSERT", "link_sample", 7 },
     [ST_JOB]         = { "INSERT", "job", 5 },
@@ -74,6 +74,7 @@ static const struct {
     [ST_COLLECTIVE]  = { "INSERT", "collective", 9 },
     [ST_ITERATION]   = { "INSERT", "iteration", 9 },
     [ST_STAT]        = { "INSERT", "stat", 4 },
+    [ST_TC]          = { "INSERT", "tc", 8 },
     [ST_NOTE]        = { "INSERT", "note", 2 },
     [ST_SUMMARY]     = { "INSERT OR REPLACE", "flow_summary", 12 },
     [ST_SKETCH]      = { "INSERT OR REPLACE", "flow_sketch", 5 },
@@ -675,6 +676,7 @@ static enum gw_status sqlite_link_total(struct gw_sink *s, const struct gw_rec_l
 {
     struct sqlite_sink *k = sink_of(s);
     struct row w = row_begin(k, ST_LINK_TOTAL);
+    __extension__ unsigned __int128 held;
 
     if (k->first.code)
         return k->first.code;
@@ -692,6 +694,9 @@ static enum gw_status sqlite_link_total(struct gw_sink *s, const struct gw_rec_l
     put_u64(&w, r->queue_max_pkts);
     put_u64(&w, r->marked_pkts);
     put_u64(&w, r->fluid_bytes);
+    put_u64(&w, r->arrived_pkts);
+    held = (unsigned __int128)r->held_ns * GW_PS_PER_NS;
+    put_mean(&w, (uint64_t)(held >> 64), (uint64_t)held, r->sent_pkts);
     if (row_end(k, &w) != GW_OK)
         return k->first.code;
     return link_drops(k, r);
@@ -917,6 +922,24 @@ static enum gw_status sqlite_meta(struct gw_sink *s, const char *key, const char
     return sink_exec(k, "BEGIN");
 }
 
+static enum gw_status sqlite_tc(struct gw_sink *s, const struct gw_rec_tc *r)
+{
+    struct sqlite_sink *k = sink_of(s);
+    struct row w = row_begin(k, ST_TC);
+
+    if (k->first.code)
+        return k->first.code;
+    put_u64(&w, r->link);
+    put_text(&w, r->object);
+    put_u64(&w, r->order);
+    put_u64(&w, r->forms);
+    put_text(&w, r->kind);
+    put_u64(&w, r->handle);
+    put_u64(&w, r->parent);
+    put_text(&w, r->text);
+    return row_end(k, &w);
+}
+
 static enum gw_status sqlite_note(struct gw_sink *s, const char *text)
 {
     struct sqlite_sink *k = sink_of(s);
@@ -983,6 +1006,7 @@ static const struct gw_sink_ops sqlite_ops = {
     .meta        = sqlite_meta,
     .finish      = sqlite_finish,
     .note        = sqlite_note,
+    .tc          = sqlite_tc,
 };
 
 static enum gw_status sink_prepare(struct sqlite_sink *k)
@@ -1115,6 +1139,7 @@ NULL_CALL(loss, gw_rec_loss)
 NULL_CALL(collective, gw_rec_collective)
 NULL_CALL(iteration, gw_rec_iteration)
 NULL_CALL(stat, gw_rec_stat)
+NULL_CALL(tc, gw_rec_tc)
 
 static enum gw_status null_meta(struct gw_sink *s, const char *key, const char *value,
                                 bool machine)
@@ -1146,7 +1171,7 @@ static const struct gw_sink_ops null_ops = {
     .link_sample = null_link_sample, .job = null_job, .rank = null_rank, .flow = null_flow,
     .path = null_path, .message = null_message, .loss = null_loss, .collective = null_collective,
     .iteration = null_iteration, .stat = null_stat, .meta = null_meta, .finish = null_finish,
-    .note = null_note,
+    .note = null_note, .tc = null_tc,
 };
 
 struct gw_sink *gw_record_null(void)

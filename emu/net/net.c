@@ -14,6 +14,8 @@
 #include <stdlib.h>
 
 #include "emu/net/prog.h"
+#include "emu/net/way.h"
+#include "emu/tc/keep.h"
 
 #define AUTO_MIN_BYTES 150000u
 #define AUTO_TIME_PS (80 * GW_PS_PER_US)
@@ -144,14 +146,15 @@ static void tree_drop(void *port, struct gw_pkt *p, enum gw_drop_reason why)
 static void tree_fields(void *port, const struct gw_pkt *p, struct gw_pkt_fields *f)
 {
     struct net *n = ((struct net_port *)port)->net;
-    const struct net_conn *c = p->flags & GW_PKT_FRAME ? NULL : n->conn[p->flow];
-    bool back = p->flags & GW_PKT_REVERSE;
+    const bool tcp = !(p->flags & GW_PKT_FRAME), back = p->flags & GW_PKT_REVERSE;
+    const struct net_conn *c = tcp && !n->dry ? n->conn[p->flow] : NULL;
+    uint16_t src = c ? c->addr.src_port : NET_SRC_PORT, dst = c ? c->addr.dst_port : NET_DST_PORT;
 
     f->src_ip = UINT32_C(0x0a000000) + p->src + 1;
     f->dst_ip = UINT32_C(0x0a000000) + p->dst + 1;
-    f->ip_proto = c ? 6 : 17;
-    f->src_port = c ? (back ? c->addr.dst_port : c->addr.src_port) : (uint16_t)(10000 + p->flow);
-    f->dst_port = c ? (back ? c->addr.src_port : c->addr.dst_port) : 9;
+    f->ip_proto = tcp ? 6 : 17;
+    f->src_port = tcp ? (back ? dst : src) : (uint16_t)(10000 + p->flow);
+    f->dst_port = tcp ? (back ? src : dst) : 9;
     f->tos = (uint8_t)(p->dscp << 2 | p->ecn);
     f->ip_bytes = (uint16_t)(p->len_bytes > GW_ETH_BYTES ? p->len_bytes - GW_ETH_BYTES : 0);
 }
@@ -227,6 +230,7 @@ void net_free(struct net *n)
     if (!n)
         return;
     net_conn_free_all(n);
+    net_ways_free(n);
     for (struct net_trace *t = n->traces; t; t = n->traces) {
         n->traces = t->next;
         if (t->file)
@@ -632,15 +636,52 @@ static uint64_t in_flight(const struct net *n, uint32_t id)
            (o->mode == PORT_QUEUED && o->tree->root ? o->tree->root->backlog_pkts : 0);
 }
 
+struct tc_record {
+    struct net *n;
+    uint32_t    id;
+};
+
+static void record_tc(void *ctx, const struct gw_tc_kept *k)
+{
+    const struct tc_record *r = ctx;
+
+    r->n->sink->ops->tc(r->n->sink, &(struct gw_rec_tc){ r->id, k->order, k->object, k->kind,
+                        k->handle, k->parent, k->forms, k->text });
+}
+
+/* Packets that the device was given: all but those that its channel lost were sent, dropped, or
+ * are still there. */
+static uint64_t arrived(const struct net_port *o, uint64_t sent_pkts, uint64_t waiting)
+{
+    uint64_t drops = 0;
+
+    for (int i = 0; i < GW_DROP_COUNT; i++)
+        drops += o->drops[i];
+    return sent_pkts + waiting + drops - o->lost_pkts;
+}
+
+static uint64_t held_ns(const struct net_port *o)
+{
+    uint64_t sum = 0;
+
+    for (const struct gw_qdisc *q = o->tree->all; q; q = q->sibling)
+        sum += q->held_ns;
+    for (const struct gw_qdisc *q = o->tree->dead; q; q = q->sibling)
+        sum += q->held_ns;
+    return sum;
+}
+
 void net_finish_records(struct net *n)
 {
     net_record_open_flows(n);
+    net_all_books(n, gw_engine_now(n->engine));
     for (uint32_t i = 0; i < n->ports; i++) {
         struct net_port *o = &n->port[i];
-        uint64_t now = gw_engine_now(n->engine), bytes, pkts;
+        uint64_t now = gw_engine_now(n->engine), bytes, pkts, waiting;
 
         /* By arithmetic, what waits has been counted as sent already. */
         net_port_queue(o, now, &bytes, &pkts);
+        waiting = pkts;
         if (o->mode == PORT_QUEUED)
             bytes = pkts = 0;
         struct gw_rec_link_total t = {
@@ -654,6 +695,7 @@ void net_finish_records(struct net *n)
             .queue_max_bytes = o->queue_max_bytes, .queue_max_pkts = o->queue_max_pkts,
             .marked_pkts = port_marks(o),
             .fluid_bytes = o->fluid_bytes, .drops = o->drops,
+            .arrived_pkts = arrived(o, o->sent_pkts - pkts, waiting), .held_ns = held_ns(o),
         };
 
         if (n->sink->ops->link_total(n->sink, &t) != GW_OK)
@@ -662,6 +704,8 @@ void net_finish_records(struct net *n)
             record_qdisc(n, i, q, "qdisc");
         for (const struct gw_qdisc *q = o->tree->dead; q; q = q->sibling)
             record_qdisc(n, i, q, "removed");
+        if (!gw_tc_keep(o->tree, record_tc, &(struct tc_record){ n, i }))
+            net_fail(n, GW_NOMEM, "out of memory for what tc prints");
         if (o->channel)
             record_stats(n, i, "channel", o->channel->priv, o->channel->ops->stats,
                          o->channel->ops->stat_count);

@@ -17,6 +17,9 @@
 struct net;
 struct net_conn;
 
+/* TCP ports: of the first flow; a dry run has no others. */
+enum { NET_SRC_PORT = 32768, NET_DST_PORT = 29500 };
+
 enum net_route_mode { NET_ECMP, NET_SPRAY, NET_DMOD };
 
 /* ---- ports -------------------------------------------------------------------------------- */
@@ -263,6 +266,8 @@ struct net {
     uint64_t flows, flow_bytes, flow_delivered_bytes;
     uint64_t local_bytes;         /* stayed inside a host                                       */
     struct gw_timer sample_timer;
+    struct net_port_ways *ways;   /* way.c, per directed link; NULL: none was asked for         */
+    bool     dry;                 /* no packets, no flows: fields of a packet are its messages' */
     struct rt *rt;
     struct net_trace *traces;
     bool     keep_conns;          /* captures need the addresses of closed flows               */
@@ -303,6 +308,8 @@ void net_port_send(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t
 void net_buffer_sync(struct net_port *o);
 void net_port_kick(void *port, uint64_t now_ps);
 void net_port_room(struct net_port *o, uint64_t now_ps);
+/* Before anybody reads the counters of disciplines: those that run by arithmetic get theirs. */
+void net_all_books(struct net *n, uint64_t now_ps);
 void net_port_queue(struct net_port *o, uint64_t now_ps, uint64_t *bytes, uint64_t *pkts);
 void net_drop(struct net *n, struct net_port *o, struct gw_pkt *p, enum gw_drop_reason why);
 uint64_t net_nic_room(struct gw_tx *tx, uint64_t now_ps);

@@ -280,7 +280,7 @@ static void pull(struct net *n, struct net_port *o, uint64_t now_ps)
                 gw_engine_timer_set(n->engine, &o->timer, at);
             break;
         }
-        note_wait(o, start - p->stamp_ps);
+        note_wait(o, start > p->stamp_ps ? start - p->stamp_ps : 0);
         if (o->free_ps != start)
             o->carry = 0;
         if (o->cap_tx) {
@@ -390,6 +390,28 @@ void net_port_send(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t
         send_arithmetic(n, o, p, now_ps);
     else
         send_queued(n, o, p, now_ps);
+}
+
+/* The books of a FIFO that runs by arithmetic, and is never called, are the port's. */
+static void port_books(struct net_port *o, uint64_t now_ps)
+{
+    struct gw_qdisc *q = o->tree->root;
+    uint64_t bytes, pkts;
+
+    if (o->mode != PORT_ARITHMETIC || !q)
+        return;
+    net_port_queue(o, now_ps, &bytes, &pkts);
+    q->sent_pkts = o->sent_pkts - pkts;
+    q->sent_bytes = o->sent_bytes - bytes;
+    q->backlog_pkts = pkts;
+    q->backlog_bytes = bytes;
+    q->dropped_pkts = q->drops[GW_DROP_QUEUE_FULL] = o->drops[GW_DROP_QUEUE_FULL];
+}
+
+void net_all_books(struct net *n, uint64_t now_ps)
+{
+    for (uint32_t i = 0; i < n->ports; i++)
+        port_books(&n->port[i], now_ps);
 }
 
 void net_port_queue(struct net_port *o, uint64_t now_ps, uint64_t *bytes, uint64_t *pkts)

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 
 #include "emu/net/prog.h"
+#include "emu/net/way.h"
 
 enum op_state { OP_WAITING, OP_READY, OP_RUNNING, OP_DONE };
 
@@ -672,26 +673,24 @@ static void dry_fire(void *owner, uint64_t now_ps)
     rt_msg_acked(m->net, m, now_ps);
 }
 
-/* Alpha-beta on the path alone. */
+/* Alpha-beta on the path alone, with what disciplines and channels leave of it. */
 static void send_dry(struct rt *rt, struct net_msg *m, uint64_t now_ps)
 {
     uint32_t path[64], len;
-    uint64_t delay = 0, rate = 0;
+    struct gw_pkt p = { .src = m->src_node, .dst = m->dst_node, .len_bytes = 1514,
+                        .priority = m->priority, .tag = m->layer << 8 | (m->cls & 0xff) };
+    struct net_dry_path d;
+    uint64_t delay;
 
     len = m->src_node == m->dst_node || !m->bytes ? 0 :
           net_path(rt->net, m->src_node, m->dst_node, (uint32_t)m->id, path, 64);
-    for (uint32_t i = 0; i < len; i++) {
-        const struct net_port *o = &rt->net->port[path[i]];
-
-        delay += o->delay_ps;
-        if (o->rate_bps && (!rate || o->rate_bps < rate))
-            rate = o->rate_bps;
-    }
-    if (rate)
-        delay += gw_mul_div(m->bytes, 8 * GW_PS_PER_S, rate);
+    d = net_dry_path(rt->net, path, len, &p);
+    delay = (uint64_t)(d.delay_s * 1e12 + 0.5);
+    if (d.rate_bps)
+        delay += gw_mul_div(m->bytes, 8 * GW_PS_PER_S, d.rate_bps);
     if (m->bytes)
         rt->dry_msg(rt->dry_ctx, &(struct rt_dry_msg){ m->job_index, m->src_node, m->dst_node,
-                m->src_rank, m->dst_rank, m->iteration, m->collective, m->bytes });
+                m->src_rank, m->dst_rank, m->iteration, m->collective, m->bytes, path, len, &p });
     m->start_ps = now_ps;
     m->timer = (struct gw_timer){ .fire = dry_fire, .owner = m, .comp = m->dst_node };
     gw_engine_timer_set(rt->net->engine, &m->timer, now_ps + delay);
@@ -1059,20 +1058,30 @@ static enum gw_status frame_source(struct gw_program *p, const struct gw_frame_s
     return frame_fits(rt->net, s, err);
 }
 
-/* Offered rate of all frame sources on their path, framing included, bit/s per directed link. */
 void rt_frame_load(const struct rt *rt, double *load_bps)
 {
+    for (uint32_t i = 0; i < rt->net->ports; i++)
+        for (struct net_step *s = net_steps(rt->net, i); s; s = s->next)
+            s->load_bps = 0;
     for (const struct rt_frames *s = rt->frames; s; s = s->next) {
+        struct gw_pkt p = { .src = s->src, .dst = s->dst, .len_bytes = s->f.size_bytes,
+                            .priority = s->f.priority, .dscp = s->f.dscp, .ecn = s->f.ecn,
+                            .flow = s->f.flow, .flags = GW_PKT_FRAME };
+        double per_s = s->f.interval_ps ? s->f.burst * 8e12 / (double)s->f.interval_ps : 0;
         uint32_t path[64], n;
 
         if (!s->f.interval_ps || s->f.count < 2)
             continue;
         n = net_path(rt->net, s->src, s->dst, net_mix32(s->f.flow * UINT32_C(0x9e3779b9) + s->src),
                      path, 64);
-        for (uint32_t i = 0; i < n; i++)
-            load_bps[path[i]] += (double)(s->f.size_bytes +
-                rt->net->port[path[i]].framing_bytes) * s->f.burst * 8e12 /
-                (double)s->f.interval_ps;
+        for (uint32_t i = 0; i < n; i++) {
+            const struct net_port *o = &rt->net->port[path[i]];
+            struct net_way *w = o->tree->root ? net_way(rt->net, path[i], &p) : NULL;
+
+            load_bps[path[i]] += (double)(s->f.size_bytes + o->framing_bytes) * per_s;
+            for (uint32_t k = 0; w && k < w->steps; k++)
+                w->step[k]->load_bps += s->f.size_bytes * per_s;
+        }
     }
 }
 
@@ -1472,7 +1481,7 @@ enum gw_status rt_dry_run(struct rt *rt, void (*msg)(void *, const struct rt_dry
     bool more;
     enum gw_status s;
 
-    rt->dry = true;
+    rt->dry = rt->net->dry = true;
     rt->dry_msg = msg;
     rt->dry_ctx = ctx;
     s = rt_start(rt, err);

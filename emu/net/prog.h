@@ -44,12 +44,17 @@ void rt_start_records(struct rt *rt, struct gw_sink *s);
 void rt_wait_graph(const struct rt *rt, char *buf, size_t n, unsigned max);
 /* Durations of all finished iterations, for the result; caller frees. */
 double *rt_iteration_times(const struct rt *rt, size_t *count);
+/* Offered rate of all frame sources on their paths, framing included, bit/s per directed link; of
+ * the disciplines there, without framing, in load_bps of net_steps(). */
 void rt_frame_load(const struct rt *rt, double *load_bps);
 
 /* A dry run: messages only, alpha-beta times on an ideal network. Calls @msg for each. */
 struct rt_dry_msg {
     uint32_t job, src_node, dst_node, src_rank, dst_rank, iteration, collective;
     uint64_t bytes;
+    const uint32_t *path;         /* directed links                                             */
+    uint32_t path_len;
+    const struct gw_pkt *pkt;     /* as its packets look                                        */
 };
 enum gw_status rt_dry_run(struct rt *rt, void (*msg)(void *, const struct rt_dry_msg *), void *ctx,
                           double *time_s, struct gw_error *err);

@@ -935,10 +935,20 @@ static bool netem_last(const struct netem *n, int64_t *at_ns)
     return true;
 }
 
+/* @ns is time on purpose and no queueing: it does not count as a wait. The clock is cut to whole
+ * nanoseconds here, so the stamp is, too, and stays behind the time to send. */
+static void netem_hold(struct gw_qdisc *q, struct gw_pkt *p, int64_t ns)
+{
+    if (ns <= 0)
+        return;
+    q->held_ns += (uint64_t)ns;
+    p->stamp_ps += (uint64_t)ns * GW_PS_PER_NS - p->stamp_ps % GW_PS_PER_NS;
+}
+
 static bool netem_delay(struct gw_qdisc *q, struct netem *n, struct gw_pkt *p, int64_t now_ns)
 {
     int64_t last, delay = netem_draw_time(q, n->latency_ns, (int32_t)n->jitter_ns, &n->delay_rnd,
-                                          &n->dist);
+                                          &n->dist), drawn = delay;
 
     if (n->rate.bytes_per_s) {
         if (netem_last(n, &last)) {
@@ -946,7 +956,10 @@ static bool netem_delay(struct gw_qdisc *q, struct netem *n, struct gw_pkt *p, i
             delay = delay < 0 ? 0 : delay;
             now_ns = last;
         }
+        netem_hold(q, p, delay < drawn ? delay : drawn);
         delay += netem_tx_ns(&n->rate, p->sched_bytes);
+    } else {
+        netem_hold(q, p, delay);
     }
     n->counter++;
     return gw_delayline_add(&n->line, now_ns + delay, p);
@@ -1043,6 +1056,9 @@ static struct gw_pkt *netem_due(struct gw_qdisc *q, struct netem *n, int64_t now
         return NULL;
     p = gw_delayline_take(&n->line);
     if (n->slotted) {
+        if (at < (int64_t)(p->stamp_ps / GW_PS_PER_NS))    /* a delay below 0: it came later    */
+            at = (int64_t)(p->stamp_ps / GW_PS_PER_NS);
+        netem_hold(q, p, now_ns - at);
         n->slot_packets--;
         n->slot_bytes -= (int32_t)p->sched_bytes;
         if (n->slot_packets <= 0 || n->slot_bytes <= 0)

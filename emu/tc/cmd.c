@@ -255,6 +255,8 @@ static int run_object(struct gw_tc_run *r, size_t i)
     if (r->at == r->count)
         return objects[i].list(r);
     verb = r->word[r->at++];
+    if (verb_find(r, verb, object) && !r->verb.show && r->ctx->finished)
+        return GW_TC_NO(r->err, GW_TC_WORDS, "%s", r->ctx->finished);
     if (verb_find(r, verb, object))
         return r->verb.show ? objects[i].list(r) : objects[i].run(r);
     if (gw_tc_matches(verb, "help"))
@@ -291,6 +293,20 @@ static int run_words(struct gw_tc_run *r)
     }
     return GW_TC_NO(r->err, GW_TC_USAGE, "Object \"%s\" is unknown, try \"tc help\"",
                         r->word[r->at]);
+}
+
+bool gw_tc_shows(char *const *word, uint32_t count)
+{
+    struct gw_tc_run r = { .word = word, .count = count };
+    uint32_t at = 0;
+
+    while (at < count && word[at][0] == '-')
+        at++;
+    for (size_t i = 0; at < count && i < GW_ARRAY_LEN(objects); i++)
+        if (gw_tc_matches(word[at], objects[i].name))
+            return at + 1 == count ||
+                   (verb_find(&r, word[at + 1], objects[i].name) && r.verb.show);
+    return at == count;
 }
 
 int gw_tc_run(const struct gw_tc_ctx *c, char *const *word, uint32_t count, struct gw_error *err)

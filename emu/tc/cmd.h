@@ -17,7 +17,11 @@ struct gw_tc_ctx {
     gw_tc_device_at device_at;
     uint64_t now_ps;
     FILE *out;                   /* what `show` prints                                         */
+    const char *finished;        /* a sentence: nothing can be changed; NULL: all can          */
 };
+
+/* Do the words (without `tc`) only ask: show, list, help? */
+GW_API bool gw_tc_shows(char *const *word, uint32_t count);
 
 /*
  * gw_tc_run() - one command, without the word tc: options (-s -j -p -d -iec ...), object, verb, words

@@ -1624,6 +1624,11 @@ int gw_tc_filter(struct gw_tc_run *r)
 
     if (!rest)
         return GW_TC_NO(r->err, GW_TC_KERNEL, "out of memory for a tc line");
+    if (r->ctx->finished) {
+        free(rest);
+        return GW_TC_NO(r->err, GW_TC_WORDS, "filter show: a finished run keeps disciplines and "
+                        "classes; --study shows the filters that it begins with");
+    }
     rc = without_dev(r, rest, &count, &dev, &kind);
     if (!rc && dev && !(t = gw_tc_dev(r, dev)))
         rc = GW_TC_WORDS;

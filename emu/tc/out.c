@@ -94,6 +94,54 @@ static void out_close(struct gw_tc_out *o, bool array)
     w->sep = ',';
 }
 
+/* Copies the string that begins at @s; answers what is behind it. */
+static const char *copy_string(FILE *f, const char *s)
+{
+    do {
+        if (*s == '\\' && s[1])
+            fputc(*s++, f);
+        fputc(*s++, f);
+    } while (*s && *s != '"');
+    if (*s)
+        fputc(*s++, f);
+    return s;
+}
+
+void gw_tc_json(struct gw_tc_writer *w, const char *json)
+{
+    uint64_t object = 0;               /* bit i: at depth i it is an object, not an array      */
+    char before = 0;
+
+    if (!w->f || !w->out.json)
+        return;
+    json_sep(w);
+    for (const char *s = json; *s; before = s[-1]) {
+        bool in_object = object >> (w->depth & 63) & 1;
+
+        if (*s == '"') {
+            if (in_object && before != ':')
+                json_line(w);
+            s = copy_string(w->f, s);
+            continue;
+        }
+        if (*s == '{' || *s == '[') {
+            w->depth++;
+            object &= ~(UINT64_C(1) << (w->depth & 63));
+            object |= (uint64_t)(*s == '{') << (w->depth & 63);
+        } else if (*s == '}' || *s == ']') {
+            w->depth--;
+            if (before != '{' && before != '[' && *s == '}')
+                json_line(w);
+            else if (before != '[' && *s == ']' && w->out.pretty)
+                fputc(' ', w->f);
+        }
+        fputc(*s, w->f);
+        if (w->out.pretty && (*s == ':' || *s == '['))
+            fputc(' ', w->f);
+        s++;
+    }
+}
+
 /* ---- text --------------------------------------------------------------------------------- */
 
 static bool text_wants(struct gw_tc_writer *w, const char *fmt)

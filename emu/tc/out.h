@@ -17,6 +17,8 @@ struct gw_tc_writer {
 
 /* @f NULL: nothing is written. The caller sets the flags of w->out (json, stats ...) first. */
 GW_API void gw_tc_writer_init(struct gw_tc_writer *w, FILE *f);
+/* A value of JSON, written without -p, as the next element; with -p it is set out as the writer would. */
+GW_API void gw_tc_json(struct gw_tc_writer *w, const char *json);
 /* Text only, as it stands; no conversions. */
 GW_API void gw_tc_text(struct gw_tc_writer *w, const char *text);
 

@@ -5,9 +5,13 @@
  * books (-s). Disciplines come in the kernel's order, root first, then by its hash of handles;
  * classes in the order of the discipline's walk. A device without a root shows noqueue. A
  * discipline without its own tc_show shows its option rows in order.
+ *
+ * A finished run keeps what is printed here, in the forms that -s, -d and -j make; -p is made from
+ * the JSON. Such a device shows what was kept.
  */
 #include <stdlib.h>
 
+#include "emu/tc/keep.h"
 #include "emu/tc/run.h"
 
 struct wanted {                  /* what the words of show ask for                             */
@@ -268,12 +272,99 @@ static bool want_qdisc(const struct wanted *want, uint32_t handle, uint32_t pare
     return (!want->handle || want->handle == handle) && (!want->parent || want->parent == parent);
 }
 
+/* ---- what was kept -------------------------------------------------------------------------- */
+
+static uint32_t form_of(const struct gw_tc_out *o)
+{
+    return (o->stats ? GW_TC_FORM_STATS : 0) | (o->details ? GW_TC_FORM_DETAILS : 0) |
+           (o->json ? GW_TC_FORM_JSON : 0);
+}
+
+/* In front of the device's name: what the text of a qdisc does not hold. */
+static void kept_head(const char *kind, uint32_t handle, bool json, char *buf, size_t n)
+{
+    if (json)
+        snprintf(buf, n, "{\"kind\":\"%s\",\"handle\":\"%x:\"", kind, handle >> 16);
+    else
+        snprintf(buf, n, "qdisc %s %x: ", kind, handle >> 16);
+}
+
+/* @dev NULL: it is not named. */
+static void show_kept(struct gw_tc_run *r, const struct gw_tc_kept *k, const char *dev)
+{
+    bool json = r->w->out.json, qdisc = !strcmp(k->object, "qdisc");
+    size_t room = strlen(k->text) + strlen(k->kind) + (dev ? strlen(dev) : 0) + 64;
+    char *text = malloc(room), head[96] = "", name[300] = "";
+
+    if (!text)
+        return;
+    if (qdisc)
+        kept_head(k->kind, k->handle, json, head, sizeof head);
+    if (qdisc && dev)
+        snprintf(name, sizeof name, json ? ",\"dev\":\"%s\"" : "dev %s ", dev);
+    snprintf(text, room, "%s%s%s", head, name, k->text);
+    if (json)
+        gw_tc_json(r->w, text);
+    else
+        gw_tc_text(r->w, text);
+    free(text);
+}
+
+/* -raw and -iec spell numbers in other ways, which were not kept. */
+static int kept_forms(struct gw_tc_run *r)
+{
+    if (!r->w->out.raw && !r->w->out.iec)
+        return GW_TC_GOOD;
+    return GW_TC_NO(r->err, GW_TC_WORDS, "-raw and -iec: a finished run keeps what tc prints without "
+                    "them, with -s, -d, -j and -p");
+}
+
+static void show_kept_qdiscs(struct gw_tc_run *r, const struct gw_tree *t,
+                             const struct wanted *want)
+{
+    uint32_t form = form_of(&r->w->out);
+    bool root = false;
+
+    for (uint32_t i = 0; i < t->kept_count; i++)
+        root = root || (t->kept[i].parent == GW_TC_ROOT && !strcmp(t->kept[i].object, "qdisc"));
+    if (!root && want_qdisc(want, 0, GW_TC_ROOT))
+        show_one(r, t, NULL, "noqueue", 0, GW_TC_ROOT, !want->dev);
+    for (uint32_t i = 0; i < t->kept_count; i++) {
+        const struct gw_tc_kept *k = &t->kept[i];
+
+        if (k->forms >> form & 1 && !strcmp(k->object, "qdisc") &&
+            want_qdisc(want, k->handle, k->parent))
+            show_kept(r, k, want->dev ? NULL : t->conf.dev);
+    }
+}
+
+static void show_kept_classes(struct gw_tc_run *r, const struct gw_tree *t,
+                              const struct wanted *want)
+{
+    uint32_t form = form_of(&r->w->out);
+
+    for (uint32_t i = 0; i < t->kept_count; i++) {
+        const struct gw_tc_kept *k = &t->kept[i];
+        uint32_t handle = k->handle & 0xffff0000;
+
+        if (k->forms >> form & 1 && !strcmp(k->object, "class") &&
+            (!want->handle || want->handle == handle) &&
+            (!want->parent || (want->parent & 0xffff0000) == handle) &&
+            (!want->classid || want->classid == k->handle))
+            show_kept(r, k, NULL);
+    }
+}
+
 static void show_tree(struct gw_tc_run *r, const struct gw_tree *t, const struct wanted *want)
 {
     const struct gw_qdisc *root = gw_tc_handle_of(t->root) ? t->root : NULL, **q;
     bool all_devs = !want->dev;
     size_t n;
 
+    if (t->kept_count) {
+        show_kept_qdiscs(r, t, want);
+        return;
+    }
     if (want_qdisc(want, root ? root->handle : 0, GW_TC_ROOT))
         show_one(r, t, root, root ? root->kind : "noqueue", root ? root->handle : 0, GW_TC_ROOT,
                  all_devs);
@@ -364,6 +455,8 @@ int gw_tc_qdisc_list(struct gw_tc_run *r)
     const struct gw_tree *t = NULL;
     int rc = read_wanted(r, &want, "qdisc");
 
+    if (!rc && r->ctx->finished)
+        rc = kept_forms(r);
     if (rc)
         return rc;
     if (want.dev && !(t = gw_tc_dev(r, want.dev)))
@@ -482,12 +575,16 @@ int gw_tc_class_list(struct gw_tc_run *r)
     size_t n = 0;
     int rc = read_wanted(r, &want, "class");
 
+    if (!rc && r->ctx->finished)
+        rc = kept_forms(r);
     if (rc)
         return rc;
     if (want.dev && !(t = gw_tc_dev(r, want.dev)))
         return GW_TC_WORDS;
     o->open(o, NULL, true);
-    if (t) {
+    if (t && t->kept_count) {
+        show_kept_classes(r, t, &want);
+    } else if (t) {
         q = dump_order(t, &n);
         if (t->root)
             show_classes(r, t->root, &want);
@@ -497,4 +594,138 @@ int gw_tc_class_list(struct gw_tc_run *r)
     free(q);
     end_list(r);
     return GW_TC_GOOD;
+}
+
+/* ---- keeping ------------------------------------------------------------------------------ */
+
+struct keeper {
+    struct gw_tree *t;
+    void (*put)(void *ctx, const struct gw_tc_kept *k);
+    void *ctx;
+    uint32_t order;
+    bool nomem;
+};
+
+/* The printed text in one form, without its head; to be freed. */
+static char *keep_form(struct keeper *k, const struct gw_tc_kept *what, struct gw_qdisc *q,
+                       const struct gw_qclass *cl, uint32_t form)
+{
+    static const struct gw_tc_ctx nothing = { 0 };
+    struct gw_tc_writer w = { .out = { .stats = form & GW_TC_FORM_STATS,
+        .details = form & GW_TC_FORM_DETAILS, .json = form & GW_TC_FORM_JSON } };
+    struct gw_tc_run r = { .ctx = &nothing, .w = &w };
+    char *text = NULL, head[96] = "";
+    size_t n = 0, skip;
+    FILE *f = open_memstream(&text, &n);
+
+    if (!f)
+        return NULL;
+    gw_tc_writer_init(&w, f);
+    if (cl)
+        show_class(&r, q, cl);
+    else
+        show_one(&r, k->t, q, what->kind, what->handle, what->parent, false);
+    if (fclose(f) || !text)
+        return NULL;
+    if (!cl)
+        kept_head(what->kind, what->handle, w.out.json, head, sizeof head);
+    skip = strlen(head);
+    memmove(text, text + skip, n - skip + 1);
+    return text;
+}
+
+static void keep_one(struct keeper *k, struct gw_tc_kept *what, struct gw_qdisc *q,
+                     const struct gw_qclass *cl)
+{
+    char *text[GW_TC_FORMS] = { NULL };
+
+    for (uint32_t i = 0; i < GW_TC_FORMS; i++) {
+        text[i] = keep_form(k, what, q, cl, i);
+        k->nomem = k->nomem || !text[i];
+    }
+    what->order = k->order++;
+    for (uint32_t i = 0; i < GW_TC_FORMS && !k->nomem; i++) {
+        what->forms = 0;
+        for (uint32_t j = 0; j < GW_TC_FORMS; j++)
+            if (!strcmp(text[i], text[j]))
+                what->forms |= UINT32_C(1) << j;
+        what->text = text[i];
+        if (!(what->forms & ((UINT32_C(1) << i) - 1)))     /* else it has been handed on       */
+            k->put(k->ctx, what);
+    }
+    for (uint32_t i = 0; i < GW_TC_FORMS; i++)
+        free(text[i]);
+}
+
+static void keep_classes(struct keeper *k, struct gw_qdisc *q)
+{
+    const struct wanted all = { 0 };
+
+    if (!gw_tc_handle_of(q) || !q->ops->class_walk)
+        return;
+    for (struct gw_qclass *c = q->ops->class_walk(q, NULL); c; c = q->ops->class_walk(q, c))
+        if (class_visible(q, c, &all))
+            keep_one(k, &(struct gw_tc_kept){ .object = "class", .kind = q->kind,
+                                              .handle = c->id, .parent = parent_of(q, c) }, q, c);
+}
+
+bool gw_tc_keep(struct gw_tree *t, void (*put)(void *ctx, const struct gw_tc_kept *k), void *ctx)
+{
+    struct keeper k = { t, put, ctx, 0, false };
+    size_t n;
+    const struct gw_qdisc **all = dump_order(t, &n);
+
+    if (!all)
+        return !t->all;
+    if (gw_tc_handle_of(t->root))
+        keep_one(&k, &(struct gw_tc_kept){ .object = "qdisc", .kind = t->root->kind,
+                                           .handle = t->root->handle, .parent = GW_TC_ROOT },
+                 t->root, NULL);
+    for (size_t i = 0; i < n; i++) {
+        struct gw_qdisc *q = (struct gw_qdisc *)(uintptr_t)all[i];
+
+        if (gw_tc_handle_of(q) && q->parent != GW_TC_ROOT)
+            keep_one(&k, &(struct gw_tc_kept){ .object = "qdisc", .kind = q->kind,
+                                               .handle = q->handle, .parent = q->parent }, q,
+                     NULL);
+    }
+    if (t->ingress)
+        keep_one(&k, &(struct gw_tc_kept){ .object = "qdisc", .kind = t->ingress,
+                                           .handle = UINT32_C(0xffff0000),
+                                           .parent = UINT32_C(0xfffffff1) }, NULL, NULL);
+    if (t->root)
+        keep_classes(&k, t->root);
+    for (size_t i = 0; i < n; i++)
+        keep_classes(&k, (struct gw_qdisc *)(uintptr_t)all[i]);
+    free(all);
+    return !k.nomem;
+}
+
+enum gw_status gw_tree_keep(struct gw_tree *t, const struct gw_tc_kept *k, struct gw_error *err)
+{
+    struct gw_tc_kept *more = realloc(t->kept, (t->kept_count + 1) * sizeof *more), *to;
+
+    if (!more)
+        return gw_fail(err, GW_NOMEM, "%s: out of memory for what tc printed", t->conf.dev);
+    t->kept = more;
+    to = &more[t->kept_count];
+    *to = *k;
+    to->object = !strcmp(k->object, "class") ? "class" : "qdisc";
+    to->kind = strdup(k->kind);
+    to->text = strdup(k->text);
+    t->kept_count++;
+    if (!to->kind || !to->text)
+        return gw_fail(err, GW_NOMEM, "%s: out of memory for what tc printed", t->conf.dev);
+    return GW_OK;
+}
+
+void gw_tree_forget(struct gw_tree *t)
+{
+    for (uint32_t i = 0; i < t->kept_count; i++) {
+        free((char *)(uintptr_t)t->kept[i].kind);
+        free((char *)(uintptr_t)t->kept[i].text);
+    }
+    free(t->kept);
+    t->kept = NULL;
+    t->kept_count = 0;
 }

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "emu/tc/filter.h"
+#include "emu/tc/keep.h"
 #include "emu/tc/tree.h"
 
 #define AUTO_HANDLE_FIRST UINT32_C(0x80010000)
@@ -397,6 +398,7 @@ void gw_tree_free(struct gw_tree *t)
         bury(q);
     }
     gw_filter_free_all(t);
+    gw_tree_forget(t);
     free((char *)(uintptr_t)t->conf.dev);
     free(t);
 }
@@ -831,7 +833,7 @@ void gw_tree_advise(const struct gw_tree *t, void (*say)(void *ctx, const char *
                     void *ctx)
 {
     uint64_t full = t->stab.set ? stab_table(&t->stab, t->conf.mtu_bytes) : 0;
-    char text[200];
+    char text[320];
 
     if (full > GW_PKT_MAX_BYTES) {
         snprintf(text, sizeof text, "%s: stab: a frame of %u bytes would count as %llu; no frame "
@@ -843,8 +845,6 @@ void gw_tree_advise(const struct gw_tree *t, void (*say)(void *ctx, const char *
         if (q->ops->advise)
             q->ops->advise(q, advise_one, &(struct advice){ t, q, say, ctx });
     if (t->ingress) {
-        char text[256];
-
         snprintf(text, sizeof text, "%s: %s: it is taken and shown, but no packet passes it; "
                  "impair what comes in at the other end of the link, where it goes out",
                  t->conf.dev, t->ingress);

@@ -55,6 +55,8 @@ struct gw_tree {
     uint32_t next_handle;         /* automatic: 8001: and up                                   */
     bool     purging;             /* being emptied: what falls out is no loss of the link      */
     const char *ingress;          /* "ingress" or "clsact": shown, no packet passes it         */
+    struct gw_tc_kept *kept;      /* shown instead of disciplines: keep.h                       */
+    uint32_t kept_count;
 };
 
 GW_API struct gw_tree *gw_tree_new(const struct gw_tree_conf *c, struct gw_error *err);

@@ -24,6 +24,14 @@ enum gw_fate {
 
 struct gw_channel;
 
+/* The link direction that a channel stands behind. */
+struct gw_channel_link {
+    uint64_t rate_bps;        /* 0: infinitely fast                                            */
+    uint64_t delay_ps;
+    uint32_t frame_bytes;     /* the largest frame, without FCS                                */
+    uint32_t framing_bytes;   /* what each frame takes on the wire beyond its length           */
+};
+
 struct gw_channel_ops {
     size_t priv_bytes, conf_bytes;
     enum gw_status (*init)(struct gw_channel *c, struct gw_error *err);
@@ -40,7 +48,14 @@ struct gw_channel_ops {
     bool reorders;            /* extra delays may let packets overtake                         */
     const struct gw_stat *stats;
     uint32_t stat_count;
-    void (*spare[8])(void);
+    /* Optional: long-run mean in seconds of the delay added to packets that are sent every @gap_ps,
+     * GW_NEVER: far apart. NULL: none is added. */
+    double (*mean_delay)(const struct gw_channel *c, uint64_t gap_ps);
+    /* Optional: what differs from what the words promise, or is not said by them, one sentence each,
+     * with the effective figure; for check, explain and run. */
+    void (*advise)(const struct gw_channel *c, const struct gw_channel_link *l,
+                   void (*say)(void *ctx, const char *sentence), void *ctx);
+    void (*spare[6])(void);
 };
 
 struct gw_channel {

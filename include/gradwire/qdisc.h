@@ -209,6 +209,8 @@ struct gw_qdisc {
     uint64_t  sent_bytes, sent_pkts;
     uint64_t  dropped_pkts, dropped_bytes, overlimits, requeues, marked_pkts;
     uint64_t  drops[GW_DROP_COUNT];
+    uint64_t  held_ns;           /* the discipline's to count: time that packets were held on
+                                    purpose; it moves their stamp_ps on by as much             */
 };
 
 #define GW_TC_ROOT UINT32_MAX    /* TC_H_ROOT                                                  */

@@ -38,6 +38,8 @@ struct gw_rec_link_total {
     uint64_t marked_pkts;
     uint64_t fluid_bytes;                   /* carried by fluid transports                     */
     const uint64_t *drops;                  /* GW_DROP_COUNT entries, in GW_DROP_MAP order     */
+    uint64_t arrived_pkts;                  /* given to the device: sent, dropped or waiting   */
+    uint64_t held_ns;                       /* time on purpose (netem): not in wait_sum        */
 };
 
 struct gw_rec_link_sample {
@@ -124,6 +126,15 @@ struct gw_rec_stat {             /* a discipline's or channel's own counter, at 
     uint64_t    value;
 };
 
+/* What `tc` prints at the end of one discipline or class in some of its forms. */
+struct gw_rec_tc {
+    uint32_t    link, order;     /* order: place among the link's disciplines and classes      */
+    const char *object, *kind;   /* "qdisc" or "class"                                         */
+    uint32_t    handle, parent;  /* tc's numbers, major << 16 | minor; parent of the root: -1  */
+    uint32_t    forms;           /* bit i: of -s (1) + -d (2) + -j (4)                         */
+    const char *text;            /* of a qdisc: behind kind and handle                         */
+};
+
 struct gw_sink;
 
 /* All calls return GW_OK or GW_IO; the first failure sticks and is told by finish(). */
@@ -147,7 +158,8 @@ struct gw_sink_ops {
     enum gw_status (*loss)(struct gw_sink *s, const struct gw_rec_loss *r);
     /* What `check` says of the study, one sentence each, without folders in names of files. */
     enum gw_status (*note)(struct gw_sink *s, const char *text);
-    void (*spare[6])(void);
+    enum gw_status (*tc)(struct gw_sink *s, const struct gw_rec_tc *r);
+    void (*spare[5])(void);
 };
 
 struct gw_sink {

@@ -69,7 +69,6 @@ sed -i 's/dev v:a root/dev v root/' study.yaml
 call check study.yaml
 is 'study: the line of a wrong device is said once' "$(grep -o 'study.yaml:5:5' err.txt | wc -l)" 1
 rm study.yaml before.yaml marked.tc short.csv
-rm study.yaml before.yaml
 
 # What check says of trees, and that it stands in the record.
 pair() {
@@ -106,3 +105,72 @@ is 'scratch: a fast ceiling is no news' \
 like 'scratch: a slow one is' "$(script 'qdisc add dev x root netem delay 100ms')" 'at most 10000'
 is 'scratch: a tree may grow' "$(script 'qdisc add dev x root handle 1: drr')" \
     '{"cmd":"qdisc add dev x root handle 1: drr","rc":0,"stdout":"","stderr":""}'
+
+# Timed lines are tried before the run.
+pair 'tc:' '  - "qdisc add dev v:a root handle 1: tbf rate 8mbit burst 5kb latency 50ms"' \
+    '  - "qdisc add dev v:a parent 1:1 handle 2: netem delay 10ms loss 1%"' \
+    'events:' '  - {at: 9ms, tc: "qdisc change dev v:a root handle 2: htb"}' \
+    '  - {at: 3ms, tc: "qdisc change dev v:a parent 1:1 handle 2: netem loss 10% 25%"}' \
+    '  - {at: 5ms, tc: "qdisc add dev v:b root pfifo limit"}' >events.yaml
+call check events.yaml
+is 'events: exit code of check' "$rc" 2
+like 'events: refused by tc, with its time' "$(cat err.txt)" \
+    'events.yaml:13:5: at 5ms: .*not complete.*exit code 255'
+like 'events: refused by the kernel' "$(cat err.txt)" 'events.yaml:11:5: at 9ms: .*exit code 2'
+is 'events: nothing else' "$(grep -c 'exit code' err.txt)" 2
+like 'events: effective figure, with its time' "$(cat err.txt)" \
+    'warning: events.yaml:12:5: from 3ms on: v:a: netem at 1:1: loss 10% .* 1.75%'
+refused 'events: run refuses, too' 'at 5ms' run events.yaml -o never
+sed -i '/at: 9ms/d; /at: 5ms/d' events.yaml
+printf '%s\n' '  - {at: 8ms, tc: "-s -j qdisc show dev v:a"}' '  - {at: 8s, tc: "qdisc show"}' \
+    'until: 1s' >>events.yaml
+call check events.yaml
+is 'events: good ones' "$rc" 0
+like 'events: behind the end' "$(cat err.txt)" 'run ends at 1s .until. and never comes to .* 8s'
+
+# explain sees the tree.
+call explain events.yaml
+like 'explain: rate' "$(cat out.txt)" 'effective rate  v:a: 8 Mbit/s by tbf 1:, on a link of 100 Mbit/s'
+like 'explain: delay' "$(cat out.txt)" 'effective delay v:a: 10 ms on average, and 1 ms of the link'
+like 'explain: loss' "$(cat out.txt)" 'effective loss  v:a: 1 % of full packets'
+like 'explain: frames' "$(cat out.txt)" 'offered 8 Mbit/s, 100 % of what passes tbf 1:'
+
+# What the run leaves.
+call run events.yaml -o left
+is 'events: run' "$rc" 0
+is 'events: lines of the log' "$(wc -l <left/tc-events.jsonl)" 2
+like 'events: what show printed' "$(tail -n 1 left/tc-events.jsonl)" \
+    '^\{"at_s":0.008,"cmd":"-s -j qdisc show dev v:a","rc":0,"stdout":"\[\{.*"drops'
+call tc --run left -s qdisc show dev v:a
+is 'tc --run: exit code' "$rc" 0
+like 'tc --run: counters' "$(cat out.txt)" 'qdisc tbf 1: root .*Sent [0-9]+ bytes .*qdisc netem 2: parent 1:1'
+like 'tc --run: with the change' "$(cat out.txt)" 'loss 10% 25%'
+call tc --run left -j qdisc show
+like 'tc --run: devices' "$(cat out.txt)" '"kind":"tbf","handle":"1:","dev":"v:a".*"kind":"noqueue"'
+call tc --run left qdisc del dev v:a root
+is 'tc --run: nothing changes' "$rc" 1
+like 'tc --run: a sentence' "$(cat err.txt)" 'the run is over'
+call tc --run left qdisc show dev v:c
+like 'tc --run: no such device' "$(cat err.txt)" 'Cannot find device "v:c"'
+refused 'tc on nothing' 'nowhere' tc --run nowhere qdisc show
+refused 'tc on two things' '--study and --run' tc --run left --study events.yaml qdisc show
+call run events.yaml -o left --force
+is 'events: --force replaces the log' "$rc" 0
+rm -r left events.yaml
+
+# Classes: the way of the traffic is the bound. 1 MB at 5 Mbit/s (1514 bytes in 2422400 ns) is 1.6 s.
+printf '%s\n' 'schema: 1' 'name: tree' 'topology: {kind: pair, rate: 1gbit, delay: 1ms}' 'tc:' \
+    '  - "qdisc add dev v:a root handle 1: htb default 20"' \
+    '  - "class add dev v:a parent 1: classid 1:1 htb rate 50mbit"' \
+    '  - "class add dev v:a parent 1:1 classid 1:10 htb rate 5mbit"' \
+    '  - "class add dev v:a parent 1:1 classid 1:20 htb rate 40mbit ceil 50mbit"' \
+    '  - "filter add dev v:a parent 1: basic match '"'"'cmp(u16 at 2 layer transport eq 29500)'"'"' classid 1:10"' \
+    '  - "qdisc add dev v:a parent 1:10 netem delay 10ms limit 10000"' \
+    'links: {"v:b": {channel: {kind: gilbert, loss: 1%, burst: 4}}}' 'transport: {kind: tcp}' \
+    'jobs:' '  - {name: f, traffic: flows, flows: [{from: a, to: b, bytes: 1MB}]}' >tree.yaml
+call explain tree.yaml
+like 'explain: the class bounds' "$(cat out.txt)" \
+    'bounding link   v:a, shaped by htb 1: class 1:10, carries 1 MB of payload an iteration: 1.6'
+like 'explain: alpha-beta with its delay' "$(cat out.txt)" 'alpha-beta      1.611'
+like 'explain: loss of a channel' "$(cat out.txt)" 'effective loss  v:b: 1 % of full packets'
+rm tree.yaml

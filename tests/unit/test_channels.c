@@ -452,6 +452,88 @@ static void test_jitter_order(void)
     end(&b);
 }
 
+/* The mean that keeping the order makes, against what packets at even gaps see. */
+static void test_jitter_ordered_mean(void)
+{
+    static const struct { const char *options; uint64_t gap_us; double within; } rows[] = {
+        { "jitter: 2ms, distribution: normal", 1000, 0.004 },
+        { "jitter: 2ms, distribution: normal", 20, 0.004 },
+        { "jitter: 3ms, distribution: uniform", 100, 0.004 },
+        { "jitter: 3ms, distribution: lognormal", 300, 0.01 },
+        { "jitter: 2ms, distribution: pareto", 500, 0.02 },
+        { "jitter: 3ms, distribution: normal", 100000, 0.004 },
+        { "jitter: 0", 10, 1e-9 },
+    };
+
+    for (size_t i = 0; i < GW_ARRAY_LEN(rows); i++) {
+        enum { PACKETS = 400000, FIRST = 2000 };
+        uint64_t gap = rows[i].gap_us * GW_PS_PER_US, extra;
+        double sum = 0, got, want;
+        struct fixture f;
+        char yaml[160];
+
+        snprintf(yaml, sizeof yaml, "{delay: 10ms, %s}", rows[i].options);
+        CHECK_ROW(start(&f, &gw_channel_jitter, yaml, 300 + i) == GW_OK, "%s", f.err.text);
+        for (uint32_t n = 0; n < PACKETS; n++) {
+            pass(&f, 100, n * gap, &extra);
+            sum += n < FIRST ? 0 : (double)extra * 1e-12;
+        }
+        got = sum / (PACKETS - FIRST);
+        want = f.ops->mean_delay(&f.c, gap);
+        CHECK_ROW(fabs(got / want - 1) < rows[i].within, "%s every %lluus: mean %g, computed %g",
+                  yaml, (unsigned long long)rows[i].gap_us, got, want);
+        CHECK_ROW(fabs(f.ops->mean_delay(&f.c, GW_NEVER) - 0.01) < 1e-12, "%s far apart", yaml);
+        end(&f);
+    }
+}
+
+static void hear(void *ctx, const char *sentence)
+{
+    snprintf(ctx, 600, "%s", sentence);
+}
+
+/* What channels say of themselves on a link of 100 Mbit/s; NULL: nothing. */
+static void test_advice(void)
+{
+    static const struct gw_channel_link link = { 100000000, GW_PS_PER_MS, 1514, 24 };
+    static const struct { const struct gw_plugin *p; const char *yaml, *says; } rows[] = {
+        { &gw_channel_ber, "{ber: 1e-6}", "loses 1.207% of the frames of 1514 bytes and 0.05439% of" },
+        { &gw_channel_ber, "{ber: 1e-6, deliver: yes}", "spoils 1.207%" },
+        { &gw_channel_ber, "{ber: 0}", NULL },
+        { &gw_channel_gilbert, "{loss: 1%, burst: 4}", NULL },
+        { &gw_channel_gilbert, "{loss: 1%, burst: 4, bad: 50%}", "1% of the packets are lost, 1.6 in" },
+        { &gw_channel_correlated, "{loss: 10%, correlation: 25%}", NULL },
+        { &gw_channel_outage, "{every: 10s, for: 100ms}", "take 1% of the time" },
+        { &gw_channel_outage, "{windows: [{at: 1s, for: 1s}, {at: 5s, for: 500ms}]}",
+          "2 outages, 1.5 s in all, the last until 5.5 s" },
+        { &gw_channel_jitter, "{delay: 5ms, jitter: 1ms}", "packets every 1ms by 5.227ms" },
+        { &gw_channel_jitter, "{delay: 5ms, jitter: 1ms}", "back to back are delayed by 6.12ms" },
+        { &gw_channel_jitter, "{delay: 5ms, jitter: 1ms, reorder: yes}", NULL },
+        { &gw_channel_jitter, "{delay: 5ms, jitter: 0}", NULL },
+    };
+
+    for (size_t i = 0; i < GW_ARRAY_LEN(rows); i++) {
+        char text[600] = "";
+        struct fixture f;
+
+        CHECK_ROW(start(&f, rows[i].p, rows[i].yaml, 1) == GW_OK, "%s", f.err.text);
+        if (f.ops->advise)
+            f.ops->advise(&f.c, &link, hear, text);
+        CHECK_ROW(rows[i].says ? strstr(text, rows[i].says) != NULL : !*text, "%s %s: says \"%s\"",
+                  rows[i].p->name, rows[i].yaml, text);
+        end(&f);
+    }
+    csv_text = "time_s,loss,delay_ms\n0,0,10\n1,0.5,20\n4,0,0\n";
+    struct fixture f;
+    char text[600] = "";
+
+    CU_ASSERT_FATAL(start(&f, &gw_channel_trace, "{file: x.csv}", 1) == GW_OK);
+    f.ops->advise(&f.c, &link, hear, text);
+    CHECK_ROW(strstr(text, "2 rows over 4 s, then again from the first: mean loss 37.5%, mean delay "
+                     "17.5 ms"), "trace: says \"%s\"", text);
+    end(&f);
+}
+
 static void test_jitter_none(void)
 {
     static const char *const rows[] = { "uniform", "normal", "lognormal", "pareto" };
@@ -657,7 +739,9 @@ static const struct gw_case cases[] = {
     { "outages", test_outage },
     { "jitter: distributions", test_jitter_shapes },
     { "jitter: order", test_jitter_order },
+    { "jitter: mean in order", test_jitter_ordered_mean },
     { "jitter: none", test_jitter_none },
+    { "advice", test_advice },
     { "trace", test_trace },
     { "trace: order, lost rows", test_trace_order },
     { "trace: share", test_trace_share },

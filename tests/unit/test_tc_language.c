@@ -10,6 +10,8 @@
  */
 #include "tests/unit/suite.h"
 
+#include "emu/tc/keep.h"
+
 #include "emu/tc/cmd.h"
 #include "emu/tc/filter.h"
 
@@ -712,6 +714,77 @@ static void filters_lead_on(void)
     desk_close(&d);
 }
 
+/* ---- a finished run ------------------------------------------------------------------------- */
+
+static void take(void *ctx, const struct gw_tc_kept *k)
+{
+    struct desk *d = ctx;
+
+    CU_ASSERT(gw_tree_keep(d->tree, k, &d->err) == GW_OK);
+}
+
+static const char *const kept_setups[][6] = {
+    { "qdisc add dev DEV root handle 1: tbf rate 1mbit burst 10kb latency 50ms peakrate 2mbit mtu "
+      "2000", "qdisc add dev DEV parent 1:1 handle 2: netem delay 10ms loss gemodel 1% 20%" },
+    { "qdisc add dev DEV root handle 1: htb default 10",
+      "class add dev DEV parent 1: classid 1:1 htb rate 10mbit",
+      "class add dev DEV parent 1:1 classid 1:10 htb rate 5mbit prio 2",
+      "qdisc add dev DEV parent 1:10 handle 10: fq_codel", "qdisc add dev DEV clsact" },
+    { "qdisc add dev DEV root handle 1: prio", "qdisc add dev DEV parent 1:2 handle 2: cake" },
+    { "qdisc add dev DEV root stab overhead 4 linklayer atm red limit 100kb avpkt 1000" },
+    { "qdisc add dev DEV root pfifo limit 7", "qdisc del dev DEV root" },
+};
+
+/* What is kept of a device is shown as the device itself would, in all forms. */
+static void kept_shows(void)
+{
+    static const char *const forms[] = { "", "-s", "-d", "-s -d", "-j", "-s -j", "-d -j",
+                                         "-s -d -j", "-p -j", "-s -p -j", "-s -d -p -j" };
+    static const char *const asks[] = { "qdisc show dev DEV", "qdisc show", "class show dev DEV",
+        "qdisc show dev DEV root", "qdisc show dev DEV parent 1:10", "qdisc show dev DEV handle 1:",
+        "class show dev DEV classid 1:10", "class show dev DEV parent 1:", "qdisc show dev DEV clsact" };
+    struct desk live, kept;
+    char line[200];
+
+    desk_open(&live);
+    desk_open(&kept);
+    for (size_t i = 0; i < GW_ARRAY_LEN(kept_setups); i++) {
+        desk_clear(&live);
+        desk_clear(&kept);
+        for (size_t k = 0; k < GW_ARRAY_LEN(kept_setups[i]) && kept_setups[i][k]; k++)
+            CHECK_ROW(!run(&live, kept_setups[i][k]), "%s: %s", kept_setups[i][k], live.err.text);
+        CU_ASSERT(gw_tc_keep(live.tree, take, &kept));
+        for (size_t f = 0; f < GW_ARRAY_LEN(forms); f++)
+            for (size_t a = 0; a < GW_ARRAY_LEN(asks); a++) {
+                snprintf(line, sizeof line, "%s %s", forms[f], asks[a]);
+                CU_ASSERT(!run(&live, line) && !run(&kept, line));
+                CHECK_ROW(!strcmp(live.out, kept.out), "%s: %s: kept\n%s\nlive\n%s",
+                          kept_setups[i][0], line, kept.out, live.out);
+            }
+    }
+    desk_close(&live);
+    desk_close(&kept);
+}
+
+static void shows(void)
+{
+    static const struct { const char *line; bool shows; } row[] = {
+        { "qdisc show dev x", true },      { "-s -j qdisc", true },       { "q ls", true },
+        { "qdisc add dev x root pfifo", false },   { "class del dev x classid 1:1", false },
+        { "filter list dev x", true },     { "class replace dev x", false }, { "", true },
+        { "bogus show", false },
+    };
+
+    for (size_t i = 0; i < GW_ARRAY_LEN(row); i++) {
+        uint32_t n = 0;
+        char **word = gw_tc_split(row[i].line, &n);
+
+        CHECK_ROW(gw_tc_shows(word, n) == row[i].shows, "%s", row[i].line);
+        free(word[0]);
+        free(word);
+    }
+}
+
 /* ---- splitting ---------------------------------------------------------------------------- */
 
 static const struct {
@@ -755,6 +828,8 @@ static const struct gw_case cases[] = {
     { "filters choose classes", filters_choose },
     { "filters lead on to inner classes", filters_lead_on },
     { "filters of classes", filters_need_a_tree },
+    { "a finished run shows the same", kept_shows },
+    { "lines that only ask", shows },
     { "words of lines", words_of_lines },
     { NULL, NULL },
 };

@@ -1,0 +1,23 @@
+/*
+ * explain.h - what a study will do before it runs
+ */
+#ifndef GW_CLI_EXPLAIN_H
+#define GW_CLI_EXPLAIN_H
+
+#include "emu/net/prog.h"
+
+struct explain_conf {
+    const char *name;            /* of the study                                               */
+    struct net *net;
+    struct rt  *rt;
+    uint32_t    streams;         /* of the study's transport                                   */
+    uint32_t    jobs;
+};
+
+/* Text about steps, bytes, the bounding link or shaper, bounds and effective figures; dry run. */
+enum gw_status explain_study(const struct explain_conf *c, FILE *out, struct gw_error *err);
+/* Test frames that come faster than a device lets them through, one sentence each. */
+void explain_overload(const struct explain_conf *c, void (*say)(void *ctx, const char *sentence),
+                      void *ctx);
+
+#endif
