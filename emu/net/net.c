@@ -690,41 +690,6 @@ static uint64_t held_ns(const struct net_port *o)
     return sum;
 }
 
-struct tc_record {
-    struct net *n;
-    uint32_t    id;
-};
-
-static void record_tc(void *ctx, const struct gw_tc_kept *k)
-{
-    const struct tc_record *r = ctx;
-
-    r->n->sink->ops->tc(r->n->sink, &(struct gw_rec_tc){ r->id, k->order, k->object, k->kind,
-                        k->handle, k->parent, k->forms, k->text });
-}
-
-/* Packets that the device was given: all but those that its channel lost were sent, dropped, or
- * are still there. */
-static uint64_t arrived(const struct net_port *o, uint64_t sent_pkts, uint64_t waiting)
-{
-    uint64_t drops = 0;
-
-    for (int i = 0; i < GW_DROP_COUNT; i++)
-        drops += o->drops[i];
-    return sent_pkts + waiting + drops - o->lost_pkts;
-}
-
-static uint64_t held_ns(const struct net_port *o)
-{
-    uint64_t sum = 0;
-
-    for (const struct gw_qdisc *q = o->tree->all; q; q = q->sibling)
-        sum += q->held_ns;
-    for (const struct gw_qdisc *q = o->tree->dead; q; q = q->sibling)
-        sum += q->held_ns;
-    return sum;
-}
-
 void net_finish_records(struct net *n)
 {
     net_record_open_flows(n);
