@@ -271,12 +271,13 @@ static inline bool may_take_ahead(const struct net_port *o)
 static void append_telemetry(struct net *n, const struct net_port *o, struct gw_pkt *p,
                              uint64_t now_ps)
 {
+    const struct net_conn *c = n->conn[p->flow];
     char *ext = net_ext_get(n, p);
     struct gw_telemetry *t;
 
-    if (!ext || o->is_nic)
+    if (!ext || o->is_nic || !c)                    /* the flow may be over                     */
         return;
-    t = (struct gw_telemetry *)(void *)(ext + n->conn[p->flow]->tp->ops->telemetry_offset);
+    t = (struct gw_telemetry *)(void *)(ext + c->tp->ops->telemetry_offset);
     if (t->count < GW_TELEMETRY_HOPS)
         t->hop[t->count++] = (struct gw_telemetry_hop){
             .now_ps = now_ps, .tx_bytes = o->sent_bytes + o->sent_pkts * o->framing_bytes,

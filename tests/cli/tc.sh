@@ -136,27 +136,27 @@ like 'explain: loss' "$(cat out.txt)" 'effective loss  v:a: 1 % of full packets'
 like 'explain: frames' "$(cat out.txt)" 'offered 8 Mbit/s, 100 % of what passes tbf 1:'
 
 # What the run leaves.
-call run events.yaml -o left
+call run events.yaml -o timed
 is 'events: run' "$rc" 0
-is 'events: lines of the log' "$(wc -l <left/tc-events.jsonl)" 2
-like 'events: what show printed' "$(tail -n 1 left/tc-events.jsonl)" \
+is 'events: lines of the log' "$(wc -l <timed/tc-events.jsonl)" 2
+like 'events: what show printed' "$(tail -n 1 timed/tc-events.jsonl)" \
     '^\{"at_s":0.008,"cmd":"-s -j qdisc show dev v:a","rc":0,"stdout":"\[\{.*"drops'
-call tc --run left -s qdisc show dev v:a
+call tc --run timed -s qdisc show dev v:a
 is 'tc --run: exit code' "$rc" 0
 like 'tc --run: counters' "$(cat out.txt)" 'qdisc tbf 1: root .*Sent [0-9]+ bytes .*qdisc netem 2: parent 1:1'
 like 'tc --run: with the change' "$(cat out.txt)" 'loss 10% 25%'
-call tc --run left -j qdisc show
+call tc --run timed -j qdisc show
 like 'tc --run: devices' "$(cat out.txt)" '"kind":"tbf","handle":"1:","dev":"v:a".*"kind":"noqueue"'
-call tc --run left qdisc del dev v:a root
+call tc --run timed qdisc del dev v:a root
 is 'tc --run: nothing changes' "$rc" 1
 like 'tc --run: a sentence' "$(cat err.txt)" 'the run is over'
-call tc --run left qdisc show dev v:c
+call tc --run timed qdisc show dev v:c
 like 'tc --run: no such device' "$(cat err.txt)" 'Cannot find device "v:c"'
 refused 'tc on nothing' 'nowhere' tc --run nowhere qdisc show
-refused 'tc on two things' '--study and --run' tc --run left --study events.yaml qdisc show
-call run events.yaml -o left --force
+refused 'tc on two things' '--study and --run' tc --run timed --study events.yaml qdisc show
+call run events.yaml -o timed --force
 is 'events: --force replaces the log' "$rc" 0
-rm -r left events.yaml
+rm -r timed events.yaml
 
 # Classes: the way of the traffic is the bound. 1 MB at 5 Mbit/s (1514 bytes in 2422400 ns) is 1.6 s.
 printf '%s\n' 'schema: 1' 'name: tree' 'topology: {kind: pair, rate: 1gbit, delay: 1ms}' 'tc:' \
