@@ -44,10 +44,9 @@ static enum gw_status bfifo_init(struct gw_qdisc *q, struct gw_error *err)
 static enum gw_verdict bfifo_enqueue(struct gw_qdisc *q, struct gw_pkt *p, uint64_t now_ps)
 {
     struct bfifo *f = q->priv;
-    uint64_t waiting = f->queue.bytes + (q->peeked ? q->peeked->sched_bytes : 0);
 
     (void)now_ps;
-    if (waiting + p->sched_bytes > f->limit_bytes) {
+    if (f->queue.bytes + p->sched_bytes > f->limit_bytes) {
         q->drop_reason = GW_DROP_QUEUE_FULL;
         return GW_Q_DROPPED;
     }
@@ -61,6 +60,12 @@ static struct gw_pkt *bfifo_dequeue(struct gw_qdisc *q, uint64_t now_ps)
 
     (void)now_ps;
     return gw_pktq_pop(&f->queue);
+}
+
+static struct gw_pkt *bfifo_peek(struct gw_qdisc *q, uint64_t now_ps)
+{
+    (void)now_ps;
+    return ((struct bfifo *)q->priv)->queue.head;
 }
 
 static enum gw_status bfifo_change(struct gw_qdisc *q, const void *conf, uint64_t given,
@@ -107,6 +112,7 @@ static const struct gw_qdisc_ops bfifo_ops = {
     .init        = bfifo_init,
     .enqueue     = bfifo_enqueue,
     .dequeue     = bfifo_dequeue,
+    .peek        = bfifo_peek,
     .change      = bfifo_change,
     .reset       = bfifo_reset,
     .fifo_limits = bfifo_fifo_limits,

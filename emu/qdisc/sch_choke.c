@@ -232,6 +232,14 @@ static struct gw_pkt *choke_dequeue(struct gw_qdisc *q, uint64_t now_ps)
     return p;
 }
 
+static struct gw_pkt *choke_peek(struct gw_qdisc *q, uint64_t now_ps)
+{
+    const struct choke *s = q->priv;
+
+    (void)now_ps;
+    return s->head != s->tail ? s->tab[s->head] : NULL;
+}
+
 static enum gw_status choke_change(struct gw_qdisc *q, const void *conf, uint64_t given,
                                    uint64_t now_ps, struct gw_error *err)
 {
@@ -334,6 +342,7 @@ static const struct gw_qdisc_ops choke_ops = {
     .fini          = choke_fini,
     .enqueue       = choke_enqueue,
     .dequeue       = choke_dequeue,
+    .peek          = choke_peek,
     .change        = choke_change,
     .reset         = choke_reset,
     .tc_parse      = choke_tc_parse,

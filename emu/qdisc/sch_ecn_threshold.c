@@ -88,6 +88,12 @@ static struct gw_pkt *ecn_dequeue(struct gw_qdisc *q, uint64_t now_ps)
     return gw_pktq_pop(&s->queue);
 }
 
+static struct gw_pkt *ecn_peek(struct gw_qdisc *q, uint64_t now_ps)
+{
+    (void)now_ps;
+    return ((struct ecn *)q->priv)->queue.head;
+}
+
 /* What is not named keeps its value; a smaller limit drops nothing that waits already. */
 static enum gw_status ecn_change(struct gw_qdisc *q, const void *conf, uint64_t given,
                                  uint64_t now_ps, struct gw_error *err)
@@ -145,6 +151,7 @@ static const struct gw_qdisc_ops ecn_ops = {
     .init          = ecn_init,
     .enqueue       = ecn_enqueue,
     .dequeue       = ecn_dequeue,
+    .peek          = ecn_peek,
     .change        = ecn_change,
     .reset         = ecn_reset,
     .advise        = ecn_advise,

@@ -184,7 +184,7 @@ static enum gw_verdict fq_pie_enqueue(struct gw_qdisc *q, struct gw_pkt *p, uint
     if (!s->timer.armed && q->net)
         q->host->timer_set(q->net, &s->timer, gw_pie_next_update(s->updated_ps,
                                                                  s->params.tupdate_us, now_ps));
-    if (s->packets >= s->limit) {
+    if (q->backlog_pkts >= s->limit) {
         s->overlimit++;
         return fq_pie_refuse(q, f, GW_DROP_QUEUE_FULL);
     }
@@ -266,7 +266,7 @@ static enum gw_status fq_pie_change(struct gw_qdisc *q, const void *conf, uint64
     (void)now_ps;
     if (fq_pie_set(q, conf, given, err) != GW_OK)
         return err->code;
-    while (s->packets > s->limit)
+    while (s->packets && q->backlog_pkts > s->limit)
         fq_pie_throw_out(q, fq_pie_turn(s), GW_DROP_QUEUE_FULL);
     return GW_OK;
 }

@@ -263,6 +263,12 @@ static struct gw_pkt *gred_dequeue(struct gw_qdisc *q, uint64_t now_ps)
     return p;
 }
 
+static struct gw_pkt *gred_peek(struct gw_qdisc *q, uint64_t now_ps)
+{
+    (void)now_ps;
+    return ((struct gred *)q->priv)->queue.head;
+}
+
 static enum gw_status gred_change(struct gw_qdisc *q, const void *conf, uint64_t given,
                                   uint64_t now_ps, struct gw_error *err)
 {
@@ -448,6 +454,7 @@ static const struct gw_qdisc_ops gred_ops = {
     .init       = gred_init,
     .enqueue    = gred_enqueue,
     .dequeue    = gred_dequeue,
+    .peek       = gred_peek,
     .change     = gred_change,
     .reset      = gred_reset,
     .tc_parse   = gred_tc_parse,

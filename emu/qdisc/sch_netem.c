@@ -902,13 +902,6 @@ static struct gw_qdisc *netem_child(const struct netem *n)
     return n->cl.child && !n->cl.child->hidden ? n->cl.child : NULL;
 }
 
-static uint64_t netem_held(const struct netem *n)
-{
-    const struct gw_qdisc *child = netem_child(n);
-
-    return gw_delayline_count(&n->line) + n->front.count + (child ? child->backlog_pkts : 0);
-}
-
 /* Time that a frame takes at the rate, cut. */
 static int64_t netem_tx_ns(const struct netem_rate *r, uint32_t bytes)
 {
@@ -1006,7 +999,7 @@ static enum gw_verdict netem_enqueue(struct gw_qdisc *q, struct gw_pkt *p, uint6
         return GW_Q_DROPPED;
     bit = netem_flips(q, n, p);
     q->drop_reason = GW_DROP_QUEUE_FULL;
-    if (netem_held(n) >= n->limit)
+    if (q->backlog_pkts >= n->limit)                /* all that it holds, here or in its child  */
         return GW_Q_DROPPED;
     if (copies > 1)
         netem_duplicate(q, n, p, now_ps);

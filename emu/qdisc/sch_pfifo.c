@@ -45,7 +45,7 @@ static enum gw_verdict pfifo_enqueue(struct gw_qdisc *q, struct gw_pkt *p, uint6
     struct pfifo *f = q->priv;
 
     (void)now_ps;
-    if (f->queue.count + (q->peeked != NULL) >= f->limit) {
+    if (f->queue.count >= f->limit) {
         q->drop_reason = GW_DROP_QUEUE_FULL;
         return GW_Q_DROPPED;
     }
@@ -59,6 +59,12 @@ static struct gw_pkt *pfifo_dequeue(struct gw_qdisc *q, uint64_t now_ps)
 
     (void)now_ps;
     return gw_pktq_pop(&f->queue);
+}
+
+static struct gw_pkt *pfifo_peek(struct gw_qdisc *q, uint64_t now_ps)
+{
+    (void)now_ps;
+    return ((struct pfifo *)q->priv)->queue.head;
 }
 
 static enum gw_status pfifo_change(struct gw_qdisc *q, const void *conf, uint64_t given,
@@ -124,6 +130,7 @@ static const struct gw_qdisc_ops pfifo_ops = {
     .init        = pfifo_init,
     .enqueue     = pfifo_enqueue,
     .dequeue     = pfifo_dequeue,
+    .peek        = pfifo_peek,
     .change      = pfifo_change,
     .reset       = pfifo_reset,
     .fifo_limits = pfifo_fifo_limits,

@@ -2,8 +2,9 @@
  * sch_pfifo_fast - Linux's default discipline: three FIFOs, chosen by priority
  *
  * A packet's priority, taken modulo 16, selects a band by the fixed map 1 2 2 2 1 2 0 0 1 1 1 1 1 1
- * 1 1; band 0 is served first, then 1, then 2. Each band holds txqueuelen packets and drops what
- * comes beyond. There are no options and no classes; filters do not reach it.
+ * 1 1; band 0 is served first, then 1, then 2, also below a parent that waits with a packet in
+ * view. Each band holds txqueuelen packets and drops what comes beyond. There are no options and no
+ * classes; filters do not reach it.
  * Follows net/sched/sch_generic.c of Linux 6.1. Left out: the lock-free rings, which let packets of
  * several processors overtake each other.
  */
@@ -47,6 +48,17 @@ static struct gw_pkt *fast_dequeue(struct gw_qdisc *q, uint64_t now_ps)
     (void)now_ps;
     for (int i = 0; i < FAST_BANDS && !p; i++)
         p = gw_pktq_pop(&f->band[i]);
+    return p;
+}
+
+static struct gw_pkt *fast_peek(struct gw_qdisc *q, uint64_t now_ps)
+{
+    struct fast *f = q->priv;
+    struct gw_pkt *p = NULL;
+
+    (void)now_ps;
+    for (int i = 0; i < FAST_BANDS && !p; i++)
+        p = f->band[i].head;
     return p;
 }
 
@@ -97,6 +109,7 @@ static const struct gw_qdisc_ops fast_ops = {
     .init       = fast_init,
     .enqueue    = fast_enqueue,
     .dequeue    = fast_dequeue,
+    .peek       = fast_peek,
     .change     = fast_change,
     .reset      = fast_reset,
     .tc_parse   = fast_tc_parse,

@@ -29,18 +29,6 @@ static enum gw_status head_drop_init(struct gw_qdisc *q, struct gw_error *err)
     return GW_OK;
 }
 
-/* The one at the front, also if the parent has looked at it already. */
-static struct gw_pkt *head_drop_oldest(struct gw_qdisc *q)
-{
-    struct head_drop *f = q->priv;
-    struct gw_pkt *p = q->peeked;
-
-    if (!p)
-        return gw_pktq_pop(&f->queue);
-    q->peeked = NULL;
-    return p;
-}
-
 static enum gw_verdict head_drop_enqueue(struct gw_qdisc *q, struct gw_pkt *p, uint64_t now_ps)
 {
     struct head_drop *f = q->priv;
@@ -51,8 +39,8 @@ static enum gw_verdict head_drop_enqueue(struct gw_qdisc *q, struct gw_pkt *p, u
         q->drop_reason = GW_DROP_QUEUE_FULL;
         return GW_Q_DROPPED;
     }
-    if (f->queue.count + (q->peeked != NULL) >= f->limit)
-        old = head_drop_oldest(q);
+    if (f->queue.count >= f->limit)
+        old = gw_pktq_pop(&f->queue);
     gw_pktq_push(&f->queue, p);
     if (old)
         q->host->qdisc_drop(q, old, GW_DROP_QUEUE_FULL);
@@ -65,6 +53,13 @@ static struct gw_pkt *head_drop_dequeue(struct gw_qdisc *q, uint64_t now_ps)
 
     (void)now_ps;
     return gw_pktq_pop(&f->queue);
+}
+
+/* The parent only looks: the one that it has seen may still be the oldest that is dropped. */
+static struct gw_pkt *head_drop_peek(struct gw_qdisc *q, uint64_t now_ps)
+{
+    (void)now_ps;
+    return ((struct head_drop *)q->priv)->queue.head;
 }
 
 static enum gw_status head_drop_change(struct gw_qdisc *q, const void *conf, uint64_t given,
@@ -119,6 +114,7 @@ static const struct gw_qdisc_ops head_drop_ops = {
     .init       = head_drop_init,
     .enqueue    = head_drop_enqueue,
     .dequeue    = head_drop_dequeue,
+    .peek       = head_drop_peek,
     .change     = head_drop_change,
     .reset      = head_drop_reset,
     .tc_parse   = head_drop_tc_parse,

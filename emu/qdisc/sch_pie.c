@@ -32,8 +32,8 @@ static void pie_fire(void *owner, uint64_t now_ps)
     struct pie *s = q->priv;
 
     s->updated_ps = now_ps;
-    gw_pie_update(&s->state, &s->params, s->queue.bytes);
-    if (!gw_pie_idle(&s->state, s->queue.bytes))
+    gw_pie_update(&s->state, &s->params, q->backlog_bytes);
+    if (!gw_pie_idle(&s->state, q->backlog_bytes))
         q->host->timer_set(q->net, &s->timer,
                            gw_pie_next_update(now_ps, s->params.tupdate_us, now_ps));
 }
@@ -75,18 +75,18 @@ static enum gw_verdict pie_enqueue(struct gw_qdisc *q, struct gw_pkt *p, uint64_
     if (!s->timer.armed && q->net)
         q->host->timer_set(q->net, &s->timer, gw_pie_next_update(s->updated_ps,
                                                                  s->params.tupdate_us, now_ps));
-    if (s->queue.count >= s->limit) {
+    if (q->backlog_pkts >= s->limit) {
         s->overlimit++;
         return pie_refuse(q, s, GW_DROP_QUEUE_FULL);
     }
-    if (gw_pie_drop_early(&s->state, &s->params, s->queue.bytes, p->len_bytes, &q->rng)) {
+    if (gw_pie_drop_early(&s->state, &s->params, q->backlog_bytes, p->len_bytes, &q->rng)) {
         if (!s->params.ecn || s->state.prob > GW_PIE_MAX_PROB / 10 || !gw_qdisc_mark(q, p))
             return pie_refuse(q, s, GW_DROP_AQM);
         s->ecn_mark++;
     }
     s->packets_in++;
-    if (s->queue.count > s->maxq)
-        s->maxq = s->queue.count;
+    if (q->backlog_pkts > s->maxq)
+        s->maxq = q->backlog_pkts;
     gw_pktq_push(&s->queue, p);
     return GW_Q_QUEUED;
 }
@@ -112,7 +112,7 @@ static enum gw_status pie_change(struct gw_qdisc *q, const void *conf, uint64_t 
     gw_pie_params_set(&s->params, c, given);
     if (given & GW_PIE_LIMIT)
         s->limit = c->limit;
-    while (s->queue.count > s->limit)
+    while (s->queue.count && q->backlog_pkts > s->limit)
         q->host->qdisc_drop(q, gw_pktq_pop(&s->queue), GW_DROP_QUEUE_FULL);
     return GW_OK;
 }

@@ -4,7 +4,8 @@
  * A packet goes to the band whose class id (band 0 is class X:1) its priority is, else to the one
  * that the filters choose, else to priomap[priority modulo 16]; a class id of another discipline
  * counts as priority 0 there, and an unknown class as band priomap[0]. The first band that has
- * something is served. Every band holds a pfifo unless another discipline is grafted.
+ * something is served, also behind a parent that has looked at another one's packet and waits for
+ * it (tbf). Every band holds a pfifo unless another discipline is grafted.
  * `change` without words means the defaults, as for `add`; bands that vanish lose their packets.
  * The word multiqueue is taken and means nothing.
  * Follows net/sched/sch_prio.c of Linux 6.1.
@@ -64,6 +65,16 @@ static enum gw_verdict prio_enqueue(struct gw_qdisc *q, struct gw_pkt *p, uint64
 static struct gw_pkt *prio_dequeue(struct gw_qdisc *q, uint64_t now_ps)
 {
     return gw_bands_dequeue(q, &((struct prio *)q->priv)->b, now_ps);
+}
+
+static struct gw_pkt *prio_peek(struct gw_qdisc *q, uint64_t now_ps)
+{
+    const struct gw_bands *b = &((struct prio *)q->priv)->b;
+    struct gw_pkt *p = NULL;
+
+    for (uint32_t i = 0; i < b->count && !p; i++)
+        p = q->host->qdisc_peek(b->band[i].c.child, now_ps);
+    return p;
 }
 
 static uint64_t prio_next_ps(struct gw_qdisc *q, uint64_t now_ps)
@@ -161,6 +172,7 @@ static const struct gw_qdisc_ops prio_ops = {
     .fini       = prio_fini,
     .enqueue    = prio_enqueue,
     .dequeue    = prio_dequeue,
+    .peek       = prio_peek,
     .next_ps    = prio_next_ps,
     .change     = prio_change,
     .reset      = prio_reset,

@@ -174,6 +174,12 @@ static struct gw_pkt *red_dequeue(struct gw_qdisc *q, uint64_t now_ps)
     return p;
 }
 
+/* A parent that peeks never has us find the queue empty: then no idle time begins (tbf). */
+static struct gw_pkt *red_peek(struct gw_qdisc *q, uint64_t now_ps)
+{
+    return q->host->qdisc_peek(((struct red *)q->priv)->cls.child, now_ps);
+}
+
 static uint64_t red_next_ps(struct gw_qdisc *q, uint64_t now_ps)
 {
     struct red *s = q->priv;
@@ -335,6 +341,7 @@ static const struct gw_qdisc_ops red_ops = {
     .fini          = red_fini,
     .enqueue       = red_enqueue,
     .dequeue       = red_dequeue,
+    .peek          = red_peek,
     .next_ps       = red_next_ps,
     .change        = red_change,
     .reset         = red_reset,

@@ -20,7 +20,7 @@ struct skbprio_conf {
 
 struct skbprio {
     struct gw_pktq   queue[SKBPRIO_QUEUES];
-    uint32_t         limit, held;
+    uint32_t         limit;
     struct gw_qclass cls[SKBPRIO_QUEUES];
 };
 
@@ -40,7 +40,6 @@ static enum gw_status skbprio_init(struct gw_qdisc *q, struct gw_error *err)
 
 static void skbprio_drop_tail(struct gw_qdisc *q, struct gw_pktq *queue)
 {
-    struct skbprio *s = q->priv;
     struct gw_pkt *last = queue->head, *before = NULL;
 
     while (last->next) {
@@ -54,7 +53,6 @@ static void skbprio_drop_tail(struct gw_qdisc *q, struct gw_pktq *queue)
     queue->tail = before;
     queue->count--;
     queue->bytes -= last->sched_bytes;
-    s->held--;
     q->overlimits++;
     q->host->qdisc_drop(q, last, GW_DROP_QUEUE_FULL);
 }
@@ -63,9 +61,10 @@ static enum gw_verdict skbprio_enqueue(struct gw_qdisc *q, struct gw_pkt *p, uin
 {
     struct skbprio *s = q->priv;
     uint32_t prio = p->priority < SKBPRIO_QUEUES ? p->priority : SKBPRIO_QUEUES - 1, low = 0;
+    bool full = q->backlog_pkts >= s->limit;
 
     (void)now_ps;
-    if (s->held >= s->limit) {
+    if (full) {
         while (low < prio && !s->queue[low].count)
             low++;
         if (low == prio) {
@@ -75,7 +74,7 @@ static enum gw_verdict skbprio_enqueue(struct gw_qdisc *q, struct gw_pkt *p, uin
         }
     }
     gw_pktq_push(&s->queue[prio], p);
-    if (++s->held > s->limit)
+    if (full)
         skbprio_drop_tail(q, &s->queue[low]);
     return GW_Q_QUEUED;
 }
@@ -85,11 +84,9 @@ static struct gw_pkt *skbprio_dequeue(struct gw_qdisc *q, uint64_t now_ps)
     struct skbprio *s = q->priv;
 
     (void)now_ps;
-    for (uint32_t i = SKBPRIO_QUEUES; s->held && i-- > 0;)
-        if (s->queue[i].count) {
-            s->held--;
+    for (uint32_t i = SKBPRIO_QUEUES; q->backlog_pkts && i-- > 0;)
+        if (s->queue[i].count)
             return gw_pktq_pop(&s->queue[i]);
-        }
     return NULL;
 }
 

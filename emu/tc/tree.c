@@ -112,6 +112,8 @@ static struct gw_pkt *qdisc_dequeue(struct gw_qdisc *q, uint64_t now_ps)
 
 static struct gw_pkt *qdisc_peek(struct gw_qdisc *q, uint64_t now_ps)
 {
+    if (q->ops->peek)
+        return q->ops->peek(q, now_ps);
     if (!q->peeked)
         q->peeked = qdisc_take(q, now_ps);
     return q->peeked;

@@ -152,7 +152,12 @@ struct gw_qdisc_ops {
     /* Optional, looked at in a root: nothing that may still arrive would leave before what dequeue()
      * would give now. The port may then take it ahead of its time, which saves an event. */
     bool (*settled)(const struct gw_qdisc *q);
-    void (*spare[6])(void);
+    /* Optional: the packet that dequeue would give now, left in its place, so that a better one that
+     * comes in the meantime may still go first; nothing else changes. NULL: a parent that peeks has
+     * the packet taken out, and it goes next whatever comes. As in the kernel, whose disciplines
+     * are of the one kind or the other. */
+    struct gw_pkt *(*peek)(struct gw_qdisc *q, uint64_t now_ps);
+    void (*spare[5])(void);
 };
 
 /* A counter in a private struct: uint64_t at @offset. */
@@ -185,7 +190,8 @@ struct gw_qdisc {
     struct gw_rng rng;           /* its own stream                                             */
     enum gw_drop_reason drop_reason;  /* set by enqueue() before GW_Q_DROPPED; host resets it
                                          to GW_DROP_QUEUE_FULL before each call                */
-    struct gw_pkt *peeked;       /* taken out by qdisc_peek, still counted in the backlog      */
+    struct gw_pkt *peeked;       /* taken out by qdisc_peek, still counted in the backlog;
+                                    never where ops->peek is there                             */
     bool      hidden;            /* made by the parent itself (default pfifo): not shown       */
     bool      busy, listed;      /* host's                                                     */
     /* Books, written by the host only (but overlimits and requeues, the discipline's to count);

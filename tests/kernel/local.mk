@@ -12,6 +12,15 @@ EXTRA_DIST    += tests/data/tc/rate_1m_o20.csv tests/data/tc/rate_gap_bonus.csv
 EXTRA_DIST    += tests/data/tc/cake_8m_1flow.csv.gz tests/data/tc/codel_o10.csv.gz
 EXTRA_DIST    += tests/data/tc/codel_ce_threshold.csv.gz
 EXTRA_DIST    += tests/data/tc/fq_maxrate.csv tests/data/tc/sfq_limit.csv
+check_PROGRAMS               += tests/kernel/ktrace
+tests_kernel_ktrace_SOURCES    = tests/kernel/ktrace.c
+tests_kernel_ktrace_LDADD      = $(GW_DEPS_LIBS)
+# It runs in the guest, too, where a process has no room for the shadow of AddressSanitizer.
+tests_kernel_ktrace_CFLAGS     = $(AM_CFLAGS) -fno-sanitize=all
+tests_kernel_ktrace_LDFLAGS    = -fno-sanitize=all
+check_scripts += tests/kernel/recorded.sh tests/kernel/traces.sh
+EXTRA_DIST    += tests/kernel/guest.sh tests/kernel/build-kernel tests/kernel/kernel.config
+EXTRA_DIST    += tests/data/tc/ktraces.gz
 
 # TCP against the kernel's, cell by cell; `make tcp-grid` plays all cells.
 check_PROGRAMS         += tests/kernel/tcp

@@ -6,16 +6,14 @@
 # read-only and has one directory of its own to write to. Skips with the reason where user-mode
 # Linux, its modules or iproute2 6.1 are missing. What the guest has not reached after
 # GW_UML_SECONDS (300) is not compared, and said.
-#
-# Left behind after a kill: nothing. A janitor outlives this script, ends the guest and removes the
-# directory.
 set -uo pipefail
 
-skip() { echo "skip: $*"; exit 77; }
+# shellcheck source=tests/kernel/guest.sh
+. "${GW_SRCDIR:?names the source}/tests/kernel/guest.sh"
 
 gw=${GRADWIRE:?names the program under test}
 tclines=${GW_BUILDDIR:?names the build}/tests/kernel/tclines
-language=${GW_SRCDIR:?names the source}/tests/data/tc/language.json
+language=$GW_SRCDIR/tests/data/tc/language.json
 seconds=${GW_UML_SECONDS:-300}
 PATH=$PATH:/usr/sbin:/sbin
 
@@ -27,39 +25,11 @@ modules=$(ls -d /usr/lib/uml/modules/*/ 2>/dev/null | tail -n 1)
 [[ -f ${modules}kernel/net/sched/sch_netem.ko ]] ||
     skip "user-mode Linux has no modules for disciplines under /usr/lib/uml/modules"
 
-work=$(mktemp -d) || exit 99
-if [[ $work == *[[:space:],]* ]]; then
-    rm -rf "$work"
-    skip "the guest cannot bind a directory named $work"
-fi
-
-# The guest makes a session of its own; its first process is in the file pid.
-clear_away() {
-    [[ ! -s $work/uml/pid ]] || kill -KILL -- "-$(<"$work/uml/pid")" 2>/dev/null
-    rm -rf "$work"
-}
-trap clear_away EXIT
-trap 'exit 99' INT TERM HUP
-me=$$
-(
-    trap '' INT TERM HUP
-    exec </dev/null >/dev/null 2>&1
-    while kill -0 "$me" 2>/dev/null && [[ -d $work ]]; do sleep 1; done
-    [[ -d $work ]] && clear_away
-) &
-
+guest_begin
 "$tclines" generate "$language" "$@" >"$work/script" || exit 99
 
 # --- the guest: each line's output, a byte 036 and the exit code -------------------------------
-cat >"$work/init" <<GUEST
-#!$(command -v busybox) sh
-export PATH=/usr/sbin:/usr/bin:/sbin:/bin
-mount -t proc none /proc
-mount -t sysfs none /sys
-mount -t tmpfs none /tmp
-mount -t tmpfs none /run
-mkdir /tmp/bound
-mount -t hostfs none /tmp/bound -o $work
+guest_init <<GUEST
 for m in net/dummy \$(cd ${modules}kernel/net/sched && ls sch_* cls_* em_* act_*); do
     f=${modules}kernel/net/sched/\$m
     [ -f \$f ] || f=${modules}kernel/drivers/\$m.ko
@@ -89,13 +59,9 @@ done </tmp/bound/script
 exec 3>&-
 cat /tmp/answers >>/tmp/bound/answers
 echo done >/tmp/bound/finished
-busybox halt -f
 GUEST
-chmod +x "$work/init"
 
-timeout -k 5 "$seconds" linux.uml mem=256M root=/dev/root rootfstype=hostfs rootflags=/ ro quiet \
-    init="$work/init" con=null con0=null,fd:1 uml_dir="$work/" umid=uml </dev/null \
-    >"$work/console" 2>&1 &
+guest_boot "$seconds" linux.uml mem=256M &
 guest=$!
 
 grep -v '^@fresh' "$work/script" >"$work/lines"

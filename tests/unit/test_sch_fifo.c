@@ -6,7 +6,8 @@
 
 #include <gradwire/gradwire.h>
 
-extern const struct gw_plugin gw_qdisc_pfifo, gw_qdisc_bfifo, gw_qdisc_pfifo_head_drop;
+extern const struct gw_plugin gw_qdisc_pfifo, gw_qdisc_bfifo, gw_qdisc_pfifo_head_drop,
+                              gw_qdisc_pfifo_fast;
 
 enum { PKTS = 32 };
 
@@ -195,27 +196,32 @@ static void test_bad_limit(void)
     }
 }
 
-/* A packet that the parent has looked at still waits: it counts in the limit, and head drop takes
- * it first. */
+/* A parent that looks leaves the packet in its place: it counts in the limit, head drop takes it
+ * first, and a better one goes before it. */
 static void test_peeked(void)
 {
     struct fixture f;
-    struct gw_pkt *head;
 
     CU_ASSERT_EQUAL(start(&f, &gw_qdisc_pfifo, "3"), GW_OK);
+    CU_ASSERT_PTR_NULL(f.ops->peek(&f.q, 0));
     CU_ASSERT_EQUAL(fill(&f, 3), 3);
-    f.q.peeked = f.ops->dequeue(&f.q, 0);
+    CU_ASSERT_PTR_EQUAL(f.ops->peek(&f.q, 0), &f.pkt[0]);
     CU_ASSERT_EQUAL(f.ops->enqueue(&f.q, &f.pkt[3], 0), GW_Q_DROPPED);
     CU_ASSERT_EQUAL(start(&f, &gw_qdisc_bfifo, "300"), GW_OK);
     CU_ASSERT_EQUAL(fill(&f, 3), 3);
-    f.q.peeked = f.ops->dequeue(&f.q, 0);
+    CU_ASSERT_PTR_EQUAL(f.ops->peek(&f.q, 0), &f.pkt[0]);
     CU_ASSERT_EQUAL(f.ops->enqueue(&f.q, &f.pkt[3], 0), GW_Q_DROPPED);
     CU_ASSERT_EQUAL(start(&f, &gw_qdisc_pfifo_head_drop, "3"), GW_OK);
     CU_ASSERT_EQUAL(fill(&f, 3), 3);
-    head = f.q.peeked = f.ops->dequeue(&f.q, 0);
+    CU_ASSERT_PTR_EQUAL(f.ops->peek(&f.q, 0), &f.pkt[0]);
     CU_ASSERT_EQUAL(f.ops->enqueue(&f.q, &f.pkt[3], 0), GW_Q_QUEUED);
-    CU_ASSERT(head == &f.pkt[0] && !f.q.peeked);
     CU_ASSERT_PTR_EQUAL(f.ops->dequeue(&f.q, 0), &f.pkt[1]);
+    CU_ASSERT_EQUAL(start(&f, &gw_qdisc_pfifo_fast, NULL), GW_OK);
+    CU_ASSERT_EQUAL(fill(&f, 2), 2);
+    CU_ASSERT_PTR_EQUAL(f.ops->peek(&f.q, 0), &f.pkt[0]);
+    f.pkt[2].priority = 6;
+    CU_ASSERT_EQUAL(f.ops->enqueue(&f.q, &f.pkt[2], 0), GW_Q_QUEUED);
+    CU_ASSERT_PTR_EQUAL(f.ops->dequeue(&f.q, 0), &f.pkt[2]);
 }
 
 /* Lines, exit codes of tc 6.1, and what it shows afterwards. */
