@@ -338,12 +338,13 @@ static bool udp_parity_due(const struct udp_tx *t, const struct udp_out *o, uint
                            uint64_t *wait_ps)
 {
     const struct udp_conf *c = t->conf;
-    uint32_t block = (o->next - 1) / c->k;
     uint64_t passes = c->code == UDP_RS ? (uint64_t)c->k * (c->n - c->k) : c->k;
+    uint32_t block;
 
     if (t->mode != UDP_FEC || !o->next || (o->next % c->k && o->next < o->packets) ||
         o->parity == c->n - c->k)
         return false;
+    block = (o->next - 1) / c->k;
     *wait_ps = udp_later(o->coder_ps, (block + 1) * udp_passes_ps(c, t->mss, passes));
     if (*wait_ps <= now)
         *wait_ps = 0;
