@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "emu/cli/explain.h"
+#include "emu/core/table.h"
 #include "emu/net/way.h"
 
 #define PAIR_NODES 2048u
@@ -127,33 +128,6 @@ static void count_msg(void *ctx, const struct rt_dry_msg *m)
 
 /* ---- words -------------------------------------------------------------------------------- */
 
-static const char *size_text(double bytes, char *buf, size_t n)
-{
-    static const char *const unit[] = { "B", "kB", "MB", "GB", "TB", "PB" };
-    size_t u = 0;
-
-    while (bytes >= 1000 && u + 1 < GW_ARRAY_LEN(unit)) {
-        bytes /= 1000;
-        u++;
-    }
-    snprintf(buf, n, "%.4g %s", bytes, unit[u]);
-    return buf;
-}
-
-/* Four digits: rates of shapers are seldom round. */
-static const char *rate_text(double bps, char *buf, size_t n)
-{
-    static const char *const unit[] = { "bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s" };
-    size_t u = 0;
-
-    while (bps >= 1000 && u + 1 < GW_ARRAY_LEN(unit)) {
-        bps /= 1000;
-        u++;
-    }
-    snprintf(buf, n, "%.4g %s", bps, unit[u]);
-    return buf;
-}
-
 static const char *time_text(double s, char *buf, size_t n)
 {
     double scale = s >= 1 ? 1 : s >= 1e-3 ? 1e3 : s >= 1e-6 ? 1e6 : 1e9;
@@ -217,8 +191,8 @@ static void print_bound(const struct explain *x, uint32_t it, FILE *out)
     if (b.step)
         fprintf(out, ", shaped by %s,", step_text(b.step, by, sizeof by));
     fprintf(out, " carries %s of payload an iteration: %.6g s at %s\n",
-            size_text((double)b.bytes / it, a, sizeof a), b.s / it,
-            rate_text((double)b.rate_bps, r, sizeof r));
+            gw_text_bytes((double)b.bytes / it, a, sizeof a), b.s / it,
+            gw_text_rate((double)b.rate_bps, r, sizeof r));
 }
 
 /* ---- effective figures ---------------------------------------------------------------------- */
@@ -274,9 +248,9 @@ static void print_way(const struct net *net, uint32_t id, const struct net_way *
             ceiling = w->step[i]->o.pkts_per_s;
     if (least)
         fprintf(out, "effective rate  %s: %s by %s%s%s\n", at,
-                rate_text((double)w->rate_bps, a, sizeof a), step_text(least, by, sizeof by),
+                gw_text_rate((double)w->rate_bps, a, sizeof a), step_text(least, by, sizeof by),
                 o->rate_bps ? ", on a link of " : "",
-                o->rate_bps ? rate_text((double)o->rate_bps, b, sizeof b) : "");
+                o->rate_bps ? gw_text_rate((double)o->rate_bps, b, sizeof b) : "");
     if (w->delay_s > 0)
         fprintf(out, "effective delay %s: %s on average, and %s of the link\n", at,
                 time_text(w->delay_s, a, sizeof a),
@@ -375,15 +349,15 @@ static void print_all(const struct explain *x, FILE *out, double t)
     fprintf(out, "study           %s: %u nodes, %u hosts, %u links, %u jobs, %u iterations\n",
             c->name, g->node_count, c->net->host_count, g->link_count, c->jobs, it);
     fprintf(out, "messages        %.6g an iteration, together %s, the largest %s\n",
-            (double)x->messages / it, size_text((double)x->bytes / it, a, sizeof a),
-            size_text((double)x->largest, b, sizeof b));
+            (double)x->messages / it, gw_text_bytes((double)x->bytes / it, a, sizeof a),
+            gw_text_bytes((double)x->largest, b, sizeof b));
     if (colls)
         fprintf(out, "steps           %.4g collectives an iteration, of %.4g steps each on rank 0; "
                 "a step carries %s on average\n", (double)colls / it, (double)steps / colls,
-                size_text((double)x->collective_bytes / steps, a, sizeof a));
+                gw_text_bytes((double)x->collective_bytes / steps, a, sizeof a));
     if (x->local_bytes)
         fprintf(out, "inside hosts    %s an iteration never see a link\n",
-                size_text((double)x->local_bytes / it, a, sizeof a));
+                gw_text_bytes((double)x->local_bytes / it, a, sizeof a));
     print_bound(x, it, out);
     if (x->loss_s > 0)
         fprintf(out, "loss bound      %.6g s an iteration from %s to %s: %u streams at sqrt(1.5/p) "

@@ -189,7 +189,8 @@ static enum unit column_unit(const char *name, size_t *stem)
 }
 
 /* @v with the largest of @names whose step (1000 apart from the first) it reaches. */
-static void scaled(double v, double first, const char *const *names, size_t count, char *buf)
+static const char *scaled(double v, double first, const char *const *names, size_t count,
+                          char *buf, size_t n)
 {
     double step = first;
     size_t i = 0;
@@ -198,23 +199,36 @@ static void scaled(double v, double first, const char *const *names, size_t coun
         step *= 1000;
         i++;
     }
-    snprintf(buf, CELL_TEXT, "%.4g %s", v / step, names[i]);
+    snprintf(buf, n, "%.4g %s", v / step, names[i]);
+    return buf;
+}
+
+const char *gw_text_bytes(double bytes, char *buf, size_t n)
+{
+    static const char *const names[] = { "B", "kB", "MB", "GB", "TB", "PB" };
+
+    return scaled(bytes, 1, names, GW_ARRAY_LEN(names), buf, n);
+}
+
+const char *gw_text_rate(double bps, char *buf, size_t n)
+{
+    static const char *const names[] = { "bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s" };
+
+    return scaled(bps, 1, names, GW_ARRAY_LEN(names), buf, n);
 }
 
 static void number_text(double v, enum unit unit, char *buf)
 {
     static const char *const times[] = { "ps", "ns", "us", "ms", "s" };
-    static const char *const sizes[] = { "B", "kB", "MB", "GB", "TB", "PB" };
-    static const char *const rates[] = { "bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s" };
 
     if (unit == UNIT_RATE && v == 0)
         snprintf(buf, CELL_TEXT, "unlimited");
     else if (unit == UNIT_S && v != 0)
-        scaled(v, 1e-12, times, GW_ARRAY_LEN(times), buf);
+        scaled(v, 1e-12, times, GW_ARRAY_LEN(times), buf, CELL_TEXT);
     else if (unit == UNIT_BYTES)
-        scaled(v, 1, sizes, GW_ARRAY_LEN(sizes), buf);
+        gw_text_bytes(v, buf, CELL_TEXT);
     else if (unit == UNIT_BPS || unit == UNIT_RATE)
-        scaled(v, 1, rates, GW_ARRAY_LEN(rates), buf);
+        gw_text_rate(v, buf, CELL_TEXT);
     else if (unit == UNIT_PART)
         snprintf(buf, CELL_TEXT, "%.4g %%", 100 * v);
     else
