@@ -6,6 +6,7 @@
  * acknowledgements of the real headers decide what the test believes.
  */
 #include "suite.h"
+#include "events.h"
 
 #include <gradwire/gradwire.h>
 #include <gradwire/alg/icrc.h>
@@ -31,22 +32,14 @@ struct setup {
     const char *set[8][2];
 };
 
-struct event {
-    uint64_t at, order;
-    struct gw_pkt *pkt;                 /* NULL: a timer; neither: the card has room again      */
-    struct gw_timer *timer;
-    uint32_t gen;
-};
-
 struct net {
     struct setup s;
     struct gw_host host;
     struct gw_tx tx;
     struct gw_rx rx;
     struct gw_rng rng;
-    struct event *heap;
-    uint32_t events;
-    uint64_t order, now, busy_until, carry;
+    struct events events;
+    uint64_t now, busy_until, carry;
     uint64_t bytes, delivered, acked, done_ps, live;
     uint64_t data, answers, naks, cnps, asks, last_cnp_ps, least_cnp_gap_ps;
     uint32_t psn0;
@@ -68,43 +61,10 @@ static void complain(struct net *n, const char *what, uint64_t a, uint64_t b)
 
 /* ---- events ---- */
 
-static bool before(const struct event *a, const struct event *b)
-{
-    return a->at != b->at ? a->at < b->at : a->order < b->order;
-}
-
 static void push(struct net *n, struct event e)
 {
-    uint32_t i = n->events++;
-
-    e.order = n->order++;
-    if (n->events > EVENTS_MAX) {
-        complain(n, "too many events", n->events, 0);
-        n->events--;
-        return;
-    }
-    while (i && before(&e, &n->heap[(i - 1) / 2])) {
-        n->heap[i] = n->heap[(i - 1) / 2];
-        i = (i - 1) / 2;
-    }
-    n->heap[i] = e;
-}
-
-static struct event pop(struct net *n)
-{
-    struct event top = n->heap[0], e = n->heap[--n->events];
-    uint32_t i = 0, c;
-
-    while ((c = 2 * i + 1) < n->events) {
-        if (c + 1 < n->events && before(&n->heap[c + 1], &n->heap[c]))
-            c++;
-        if (!before(&n->heap[c], &e))
-            break;
-        n->heap[i] = n->heap[c];
-        i = c;
-    }
-    n->heap[i] = e;
-    return top;
+    if (!event_push(&n->events, e))
+        complain(n, "too many events", n->events.count, 0);
 }
 
 /* ---- the host's functions ---- */
@@ -356,7 +316,8 @@ static void run(struct net *n, const struct setup *s)
 
     memset(n, 0, sizeof *n);
     n->s = *s;
-    n->heap = malloc(EVENTS_MAX * sizeof *n->heap);
+    n->events.heap = malloc(EVENTS_MAX * sizeof *n->events.heap);
+    n->events.room = EVENTS_MAX;
     n->least_cnp_gap_ps = GW_NEVER;
     gw_rng_open(&n->rng, s->seed, "test");
     n->host = (struct gw_host){
@@ -395,8 +356,8 @@ static void run(struct net *n, const struct setup *s)
         n->tx.closing = i == 7 || !s->message[i + 1];
         ops->tx_write(&n->tx, 0);
     }
-    while (n->events && limit++ < EVENTS_IN_ALL) {
-        struct event e = pop(n);
+    while (n->events.count && limit++ < EVENTS_IN_ALL) {
+        struct event e = event_pop(&n->events);
 
         n->now = e.at;
         if (e.timer && e.timer->armed && e.timer->gen == e.gen) {
@@ -411,8 +372,8 @@ static void run(struct net *n, const struct setup *s)
             ops->rx_packet(&n->rx, e.pkt, e.at);
         }
     }
-    while (n->events) {                             /* after a fault only                       */
-        struct event e = pop(n);
+    while (n->events.count) {                             /* after a fault only                       */
+        struct event e = event_pop(&n->events);
 
         if (e.pkt)
             t_pkt_free(n, e.pkt);
@@ -427,7 +388,7 @@ static void run(struct net *n, const struct setup *s)
     free(n->rx.priv);
     free(n->tx.cc.priv);
     free(n->tx.cc.conf);
-    free(n->heap);
+    free(n->events.heap);
     n->tx.ops = ops;
 }
 

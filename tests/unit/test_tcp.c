@@ -7,6 +7,7 @@
  * of its own, and every delivery is checked against it.
  */
 #include "suite.h"
+#include "events.h"
 
 #include <gradwire/gradwire.h>
 
@@ -57,13 +58,6 @@ struct box {                            /* a packet with room for an extension  
     struct box *next;
 };
 
-struct event {
-    uint64_t at, order;
-    struct gw_pkt *pkt;                 /* NULL: a timer                                        */
-    struct gw_timer *timer;
-    uint32_t gen;
-};
-
 struct line {                           /* a FIFO with constant delay                           */
     struct gw_pkt **pkt;
     uint64_t *at;
@@ -84,9 +78,8 @@ struct net {
     struct gw_rx rx;
     struct gw_rng rng;
     struct line fwd, rev;
-    struct event *heap;
-    uint32_t events;
-    uint64_t order, now, carry, busy_until, last_ps;    /* of a timer                          */
+    struct events events;
+    uint64_t now, carry, busy_until, last_ps;    /* of a timer                          */
     uint64_t *leave;                    /* ring of departures still to come                     */
     uint32_t leave_head, leave_tail;
     struct box *spare;
@@ -113,43 +106,10 @@ static void complain(struct net *n, const char *what, uint64_t a, uint64_t b)
 
 /* ---- events ---- */
 
-static bool before(const struct event *a, const struct event *b)
-{
-    return a->at != b->at ? a->at < b->at : a->order < b->order;
-}
-
 static void push(struct net *n, struct event e)
 {
-    uint32_t i = n->events++;
-
-    e.order = n->order++;
-    if (n->events > EVENTS_MAX) {
-        complain(n, "too many events", n->events, 0);
-        n->events--;
-        return;
-    }
-    while (i && before(&e, &n->heap[(i - 1) / 2])) {
-        n->heap[i] = n->heap[(i - 1) / 2];
-        i = (i - 1) / 2;
-    }
-    n->heap[i] = e;
-}
-
-static struct event pop(struct net *n)
-{
-    struct event top = n->heap[0], e = n->heap[--n->events];
-    uint32_t i = 0, c;
-
-    while ((c = 2 * i + 1) < n->events) {
-        if (c + 1 < n->events && before(&n->heap[c + 1], &n->heap[c]))
-            c++;
-        if (!before(&n->heap[c], &e))
-            break;
-        n->heap[i] = n->heap[c];
-        i = c;
-    }
-    n->heap[i] = e;
-    return top;
+    if (!event_push(&n->events, e))
+        complain(n, "too many events", n->events.count, 0);
 }
 
 /* ---- the host's functions ---- */
@@ -449,7 +409,7 @@ static bool step(struct net *n)
 {
     uint64_t f = n->fwd.head != n->fwd.tail ? n->fwd.at[n->fwd.head % LINE_MAX_PKTS] : GW_NEVER;
     uint64_t r = n->rev.head != n->rev.tail ? n->rev.at[n->rev.head % LINE_MAX_PKTS] : GW_NEVER;
-    uint64_t e = n->events ? n->heap[0].at : GW_NEVER;
+    uint64_t e = n->events.count ? n->events.heap[0].at : GW_NEVER;
     struct event ev;
 
     n->now = f < r ? f : r;
@@ -463,7 +423,7 @@ static bool step(struct net *n)
         if (n->s.watch)
             n->s.watch(n->s.arg, &n->tx, n->now);
     } else {
-        ev = pop(n);
+        ev = event_pop(&n->events);
         if (ev.pkt) {
             receive(n, ev.pkt, n->now);
         } else if (ev.timer->armed && ev.timer->gen == ev.gen) {
@@ -485,7 +445,7 @@ static void run_to_end(struct net *n)
     while (step(n) || n->waiting) {
         if (n->wrong)
             return;
-        if (n->waiting && n->events == 0 && n->fwd.head == n->fwd.tail) {
+        if (n->waiting && n->events.count == 0 && n->fwd.head == n->fwd.tail) {
             n->now = n->busy_until;
             n->waiting = false;
             n->tx.ops->tx_room(&n->tx, n->now);
@@ -535,7 +495,8 @@ static struct net *net_open(const struct setup *s, bool map)
         l->at = calloc(LINE_MAX_PKTS, sizeof *l->at);
     }
     n->leave = calloc(LINE_MAX_PKTS, sizeof *n->leave);
-    n->heap = calloc(EVENTS_MAX, sizeof *n->heap);
+    n->events.heap = calloc(EVENTS_MAX, sizeof *n->events.heap);
+    n->events.room = EVENTS_MAX;
     if (map) {
         n->map = calloc(1, s->bytes + 1);
         n->passed = calloc(1, s->bytes / 64 + 2);
@@ -566,8 +527,8 @@ static void net_close(struct net *n)
         t_pkt_free(n, n->fwd.pkt[n->fwd.head % LINE_MAX_PKTS]);
     for (; n->rev.head != n->rev.tail; n->rev.head++)
         t_pkt_free(n, n->rev.pkt[n->rev.head % LINE_MAX_PKTS]);
-    while (n->events) {
-        struct event e = pop(n);
+    while (n->events.count) {
+        struct event e = event_pop(&n->events);
 
         if (e.pkt)
             t_pkt_free(n, e.pkt);
@@ -589,7 +550,7 @@ static void net_close(struct net *n)
     free(n->rev.pkt);
     free(n->rev.at);
     free(n->leave);
-    free(n->heap);
+    free(n->events.heap);
     free(n->map);
     free(n->passed);
     free(n);
@@ -1500,7 +1461,7 @@ static void gives_up(void)
 
         memcpy(s.set + 1, rows[i].set, sizeof rows[i].set);
         n = transfer(&s, rows[i].name);
-        CHECK_ROW(n->last_ps == rows[i].at_ms * MS && !n->events, "%s: ends at %.3f s",
+        CHECK_ROW(n->last_ps == rows[i].at_ms * MS && !n->events.count, "%s: ends at %.3f s",
                   rows[i].name, (double)n->last_ps * 1e-12);
         CHECK_ROW(n->tx.stats.timeouts == rows[i].timeouts && n->syns == rows[i].syns &&
                       !n->delivered && !n->closed, "%s: %llu timeouts, %llu SYNs", rows[i].name,
