@@ -285,11 +285,35 @@ static void append_telemetry(struct net *n, const struct net_port *o, struct gw_
             .rate_bps = o->rate_bps };
 }
 
+/* Captures, serialises and sends off from @start_ps on; @later_ps longer on its way. */
+static inline void transmit(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t later_ps,
+                            uint64_t start_ps)
+{
+    uint64_t tx;
+
+    note_wait(o, start_ps > p->stamp_ps ? start_ps - p->stamp_ps : 0);
+    if (o->free_ps != start_ps)
+        o->carry = 0;
+    if (o->cap_tx) {
+        struct net_conn *c = p->flags & GW_PKT_FRAME ? NULL : n->conn[p->flow];
+
+        gw_capture_packet(o->cap_tx, p, c ? c->tx.ops : NULL, net_ext_get(n, p),
+                          c ? &c->addr : NULL, net_flips(n, p), start_ps);
+    }
+    tx = serialise(o, p);
+    if (GW_UNLIKELY(p->flags & GW_PKT_INT))
+        append_telemetry(n, o, p, start_ps);
+    o->busy_ps += tx;
+    o->free_ps = start_ps + tx;
+    o->busy |= tx != 0;
+    leave(n, o, p, o->free_ps + later_ps);
+}
+
 static void pull(struct net *n, struct net_port *o, uint64_t now_ps)
 {
     while (!o->busy || may_take_ahead(o)) {
         struct gw_pkt *p = gw_tree_dequeue(o->tree, now_ps);
-        uint64_t tx, start = o->busy ? o->free_ps : now_ps;
+        uint64_t start = o->busy ? o->free_ps : now_ps;
 
         if (!p) {
             uint64_t at = gw_tree_next_ps(o->tree, now_ps);
@@ -298,22 +322,7 @@ static void pull(struct net *n, struct net_port *o, uint64_t now_ps)
                 gw_engine_timer_set(n->engine, &o->timer, at);
             break;
         }
-        note_wait(o, start > p->stamp_ps ? start - p->stamp_ps : 0);
-        if (o->free_ps != start)
-            o->carry = 0;
-        if (o->cap_tx) {
-            struct net_conn *c = p->flags & GW_PKT_FRAME ? NULL : n->conn[p->flow];
-
-            gw_capture_packet(o->cap_tx, p, c ? c->tx.ops : NULL, net_ext_get(n, p),
-                              c ? &c->addr : NULL, net_flips(n, p), now_ps);
-        }
-        tx = serialise(o, p);
-        if (GW_UNLIKELY(p->flags & GW_PKT_INT))
-            append_telemetry(n, o, p, start);
-        o->busy_ps += tx;
-        o->free_ps = start + tx;
-        leave(n, o, p, o->free_ps);
-        o->busy |= tx != 0;
+        transmit(n, o, p, 0, start);
     }
     if (o->busy && o->tree->root->backlog_pkts)     /* nobody waits: no event marks the end    */
         gw_engine_timer_set(n->engine, &o->timer, o->free_ps);
@@ -322,28 +331,10 @@ static void pull(struct net *n, struct net_port *o, uint64_t now_ps)
         net_port_room(o, now_ps);
 }
 
-/* For ports with flow control: captures, serialises and sends off; @later_ps longer on its way. */
+/* For ports with flow control. */
 void net_port_transmit(struct net_port *o, struct gw_pkt *p, uint64_t later_ps, uint64_t now_ps)
 {
-    struct net *n = o->net;
-    uint64_t tx;
-
-    note_wait(o, now_ps - p->stamp_ps);
-    if (o->free_ps != now_ps)
-        o->carry = 0;
-    if (o->cap_tx) {
-        struct net_conn *c = p->flags & GW_PKT_FRAME ? NULL : n->conn[p->flow];
-
-        gw_capture_packet(o->cap_tx, p, c ? c->tx.ops : NULL, net_ext_get(n, p),
-                          c ? &c->addr : NULL, net_flips(n, p), now_ps);
-    }
-    tx = serialise(o, p);
-    if (GW_UNLIKELY(p->flags & GW_PKT_INT))
-        append_telemetry(n, o, p, now_ps);
-    o->busy_ps += tx;
-    o->free_ps = now_ps + tx;
-    o->busy = tx != 0;
-    leave(n, o, p, o->free_ps + later_ps);
+    transmit(o->net, o, p, later_ps, now_ps);
 }
 
 void net_port_note_queue(struct net_port *o, uint64_t bytes, uint64_t pkts)

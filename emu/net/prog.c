@@ -634,12 +634,6 @@ static void op_end(struct rt_op *o, uint64_t now_ps)
     rt->op_free = o;
 }
 
-/* @now + @more, or the end of time. */
-static uint64_t later(uint64_t now_ps, uint64_t more_ps)
-{
-    return more_ps > GW_NEVER - 1 - now_ps ? GW_NEVER - 1 : now_ps + more_ps;
-}
-
 static void delay_fire(void *owner, uint64_t now_ps)
 {
     struct rt_op *o = owner;
@@ -899,7 +893,7 @@ static void start_op(struct rt_op *o, uint64_t now_ps)
     case GW_OP_DELAY:
         o->state = OP_RUNNING;
         o->timer = (struct gw_timer){ .fire = delay_fire, .owner = o, .comp = o->rank->node };
-        gw_engine_timer_set(rt->net->engine, &o->timer, later(now_ps, o->op.duration_ps));
+        gw_engine_timer_set(rt->net->engine, &o->timer, gw_later(now_ps, o->op.duration_ps));
         break;
     case GW_OP_SEND:
         start_send(o, now_ps);

@@ -15,6 +15,7 @@
  */
 #include <gradwire/plugin.h>
 #include <gradwire/alg/pktwin.h>
+#include <gradwire/alg/segments.h>
 
 #define FW_OWN_BYTES   12u
 #define FW_HEAD_BYTES  (GW_ETH_BYTES + 20u + 8u + FW_OWN_BYTES)
@@ -34,8 +35,9 @@ struct fw_conf {
 
 struct fw_tx {
     struct gw_pw_tx win;
-    uint64_t srtt_ps, rttvar_ps, progress_ps;
-    uint32_t mss, backoff;
+    struct gw_rtt rtt;
+    uint64_t progress_ps;
+    uint32_t mss;
     bool     closed;
     struct gw_timer timer;
     const struct fw_conf *conf;
@@ -50,26 +52,16 @@ static inline struct fw_hdr *fw_hdr(struct gw_pkt *p)
     return (struct fw_hdr *)(void *)p->tp;
 }
 
-static inline uint64_t fw_later(uint64_t now, uint64_t ps)
-{
-    return ps < GW_NEVER - 1 - now ? now + ps : GW_NEVER - 1;
-}
-
 static uint32_t fw_mss(const struct fw_conf *c, uint32_t mtu_bytes)
 {
-    uint32_t head = FW_HEAD_BYTES - GW_ETH_BYTES;
-    uint32_t mss = mtu_bytes > head ? mtu_bytes - head : 0;
-
-    return c->payload_bytes && c->payload_bytes < mss ? (uint32_t)c->payload_bytes : mss;
+    return gw_seg_payload(c->payload_bytes, FW_HEAD_BYTES, mtu_bytes);
 }
 
 /* ---- the sender ------------------------------------------------------------------------------ */
 
 static uint64_t fw_rto(const struct fw_tx *t)
 {
-    uint64_t rto = t->srtt_ps + 4 * t->rttvar_ps;
-
-    return (rto > t->conf->rto_min_ps ? rto : t->conf->rto_min_ps) << t->backoff;
+    return gw_rtt_timeout(&t->rtt, t->conf->rto_min_ps);
 }
 
 static bool fw_send(struct gw_tx *tx, struct fw_tx *t, uint64_t now)
@@ -118,7 +110,7 @@ static void fw_output(struct gw_tx *tx, struct fw_tx *t, uint64_t now)
            tx->host->nic_room(tx, now) && fw_send(tx, t, now))
         ;
     if (!t->timer.armed && t->win.out_pkts)
-        tx->host->timer_set(tx->net, &t->timer, fw_later(now, fw_rto(t)));
+        tx->host->timer_set(tx->net, &t->timer, gw_later(now, fw_rto(t)));
 }
 
 static bool fw_try_close(struct gw_tx *tx, struct fw_tx *t, uint64_t now)
@@ -166,7 +158,7 @@ static void fw_tx_packet(struct gw_tx *tx, struct gw_pkt *p, uint64_t now)
 {
     struct fw_tx *t = tx->priv;
     const struct fw_hdr h = *fw_hdr(p);
-    uint64_t number = gw_pw_number(t->win.una, h.number), una = t->win.una, rtt, dev;
+    uint64_t number = gw_pw_number(t->win.una, h.number), una = t->win.una;
     bool good = !(p->flags & (GW_PKT_CORRUPT | GW_PKT_TRIMMED));
 
     tx->host->pkt_free(tx->net, p);
@@ -174,11 +166,8 @@ static void fw_tx_packet(struct gw_tx *tx, struct gw_pkt *p, uint64_t now)
         return;
     tx->stats.acks_in++;
     t->progress_ps = now;
-    t->backoff = 0;
-    rtt = now - h.stamp_ps;
-    dev = rtt > t->srtt_ps ? rtt - t->srtt_ps : t->srtt_ps - rtt;
-    t->rttvar_ps += dev / 4 - t->rttvar_ps / 4;
-    t->srtt_ps += rtt / 8 - t->srtt_ps / 8;
+    t->rtt.backoff = 0;
+    gw_rtt_sample(&t->rtt, now - h.stamp_ps);
     fw_overtaken(t, number, h.stamp_ps);
     gw_pw_ack(&t->win, number);
     gw_pw_ack_below(&t->win, h.cum);
@@ -201,11 +190,11 @@ static void fw_tx_fire(void *owner, uint64_t now)
     if (now >= rto && gw_pw_expire(&t->win, now - rto)) {
         tx->stats.timeouts++;
         if (now - t->progress_ps >= rto)
-            t->backoff += t->backoff < FW_BACKOFF_MAX;
+            t->rtt.backoff += t->rtt.backoff < FW_BACKOFF_MAX;
         fw_output(tx, t, now);
     }
     if (t->win.out_pkts)
-        tx->host->timer_set(tx->net, &t->timer, fw_later(now, fw_rto(t) / 2));
+        tx->host->timer_set(tx->net, &t->timer, gw_later(now, fw_rto(t) / 2));
 }
 
 static enum gw_status fw_tx_init(struct gw_tx *tx, uint64_t now, struct gw_error *err)
@@ -217,8 +206,7 @@ static enum gw_status fw_tx_init(struct gw_tx *tx, uint64_t now, struct gw_error
     if (!t->mss || t->mss > UINT16_MAX)
         return gw_fail(err, GW_RANGE, "flow %u: an MTU of %u bytes does not fit; %u to 65535 is "
                        "right", tx->flow, tx->mtu_bytes, FW_HEAD_BYTES - GW_ETH_BYTES + 1);
-    t->srtt_ps = tx->base_rtt_ps;
-    t->rttvar_ps = tx->base_rtt_ps / 2;
+    gw_rtt_init(&t->rtt, tx->base_rtt_ps);
     t->progress_ps = now;
     t->timer = (struct gw_timer){ .fire = fw_tx_fire, .owner = tx, .comp = tx->comp };
     return GW_OK;
@@ -273,29 +261,18 @@ static void fw_rx_fini(struct gw_rx *rx)
 
 /* ---- headers --------------------------------------------------------------------------------- */
 
-static uint8_t *fw_put(uint8_t *b, uint64_t v, int bytes)
-{
-    while (bytes-- > 0)
-        *b++ = (uint8_t)(v >> (8 * bytes));
-    return b;
-}
-
 static uint32_t fw_encode(const struct gw_pkt *p, const void *ext, const struct gw_flow_addr *a,
                           uint8_t *buf, uint8_t *ip_proto)
 {
     const struct fw_hdr *h = (const struct fw_hdr *)(const void *)p->tp;
-    bool reverse = p->flags & GW_PKT_REVERSE;
     uint8_t *b = buf;
 
     (void)ext;
-    b = fw_put(b, reverse ? a->dst_port : a->src_port, 2);
-    b = fw_put(b, reverse ? a->src_port : a->dst_port, 2);
-    b = fw_put(b, p->len_bytes - GW_ETH_BYTES - 20, 2);
-    b = fw_put(b, 0, 2);
-    b = fw_put(b, h->number, 4);
-    b = fw_put(b, h->cum, 4);
-    b = fw_put(b, h->len, 2);
-    b = fw_put(b, reverse, 2);
+    b = gw_put_udp(p, a, b);
+    b = gw_put32(b, h->number);
+    b = gw_put32(b, (uint32_t)h->cum);
+    b = gw_put16(b, h->len);
+    b = gw_put16(b, p->flags & GW_PKT_REVERSE);
     *ip_proto = 17;
     return (uint32_t)(b - buf);
 }
@@ -303,12 +280,7 @@ static uint32_t fw_encode(const struct gw_pkt *p, const void *ext, const struct 
 static uint64_t fw_wire_bytes(const void *conf, uint64_t payload, uint32_t mtu_bytes,
                               uint64_t *frames)
 {
-    uint32_t mss = fw_mss(conf, mtu_bytes);
-    uint64_t n = mss ? payload / mss + (payload % mss != 0) : 0;
-
-    if (frames)
-        *frames = n;
-    return payload + n * FW_HEAD_BYTES;
+    return gw_seg_wire_bytes(payload, fw_mss(conf, mtu_bytes), FW_HEAD_BYTES, frames);
 }
 
 static const struct gw_transport_ops fw_ops = {

@@ -107,16 +107,6 @@ static bool loggp_room(const struct gw_host *h, struct loggp *s)
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-static uint64_t loggp_later(uint64_t t, uint64_t more)
-{
-    return more < GW_NEVER - 1 - t ? t + more : GW_NEVER - 1;
-}
-
-static uint64_t loggp_max(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Time between the first and the last byte. */
 static uint64_t loggp_body(const struct gw_fluid *f, const struct gw_fluid_flow *x)
 {
@@ -142,9 +132,9 @@ static uint64_t loggp_entry(const struct gw_fluid *f, const struct gw_fluid_flow
     struct loggp_host *h = &s->host[x->path[0]];
     uint64_t at;
 
-    h->cpu_free_ps = loggp_later(loggp_max(h->cpu_free_ps, now), c->o_ps);
-    at = loggp_max(h->cpu_free_ps, h->send_free_ps);
-    h->send_free_ps = loggp_later(loggp_later(at, loggp_body(f, x)), c->g_ps);
+    h->cpu_free_ps = gw_later(gw_max(h->cpu_free_ps, now), c->o_ps);
+    at = gw_max(h->cpu_free_ps, h->send_free_ps);
+    h->send_free_ps = gw_later(gw_later(at, loggp_body(f, x)), c->g_ps);
     return at;
 }
 
@@ -154,11 +144,11 @@ static uint64_t loggp_end(const struct gw_fluid *f, const struct gw_fluid_flow *
     const struct loggp_conf *c = f->conf;
     struct loggp *s = f->priv;
     struct loggp_host *h = &s->host[x->path[x->path_len - 1] ^ 1];
-    uint64_t first = loggp_later(now, loggp_later(x->latency_ps, c->L_ps));
-    uint64_t last = loggp_later(loggp_max(first, h->take_free_ps), loggp_body(f, x));
+    uint64_t first = gw_later(now, gw_later(x->latency_ps, c->L_ps));
+    uint64_t last = gw_later(gw_max(first, h->take_free_ps), loggp_body(f, x));
 
-    h->take_free_ps = loggp_later(last, c->g_ps);
-    h->cpu_free_ps = loggp_later(loggp_max(h->cpu_free_ps, last), c->o_ps);
+    h->take_free_ps = gw_later(last, c->g_ps);
+    h->cpu_free_ps = gw_later(gw_max(h->cpu_free_ps, last), c->o_ps);
     return h->cpu_free_ps - x->latency_ps;
 }
 

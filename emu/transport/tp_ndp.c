@@ -27,6 +27,7 @@
  */
 #include <gradwire/plugin.h>
 #include <gradwire/alg/pktwin.h>
+#include <gradwire/alg/segments.h>
 
 #define NDP_OWN_BYTES   20u
 #define NDP_HEAD_BYTES  (GW_ETH_BYTES + 20u + 8u + NDP_OWN_BYTES)
@@ -56,11 +57,10 @@ struct ndp_conf {
 struct ndp_tx {
     struct gw_pw_tx win;
     uint64_t pulls;              /* highest number of a pull, widened                           */
-    uint64_t srtt_ps, rttvar_ps;
+    struct gw_rtt rtt;
     uint64_t progress_ps;        /* when something came back last                               */
     uint32_t credit;             /* packets that may go                                         */
     uint32_t window, mss;
-    uint32_t backoff;
     bool     busy, again, closed;
     struct gw_timer timer;
     const struct ndp_conf *conf;
@@ -87,26 +87,16 @@ static inline struct ndp_hdr *ndp_hdr(struct gw_pkt *p)
     return (struct ndp_hdr *)(void *)p->tp;
 }
 
-static inline uint64_t ndp_later(uint64_t now, uint64_t ps)
-{
-    return ps < GW_NEVER - 1 - now ? now + ps : GW_NEVER - 1;
-}
-
 static uint32_t ndp_mss(const struct ndp_conf *c, uint32_t mtu_bytes)
 {
-    uint32_t head = NDP_HEAD_BYTES - GW_ETH_BYTES;
-    uint32_t mss = mtu_bytes > head ? mtu_bytes - head : 0;
-
-    return c->payload_bytes && c->payload_bytes < mss ? (uint32_t)c->payload_bytes : mss;
+    return gw_seg_payload(c->payload_bytes, NDP_HEAD_BYTES, mtu_bytes);
 }
 
 /* ---- the sender ------------------------------------------------------------------------------ */
 
 static uint64_t ndp_rto(const struct ndp_tx *t)
 {
-    uint64_t rto = t->srtt_ps + 4 * t->rttvar_ps;
-
-    return (rto > t->conf->rto_min_ps ? rto : t->conf->rto_min_ps) << t->backoff;
+    return gw_rtt_timeout(&t->rtt, t->conf->rto_min_ps);
 }
 
 /* Packets that were never sent. */
@@ -124,7 +114,7 @@ static inline bool ndp_idle(const struct gw_tx *tx, const struct ndp_tx *t)
 static inline void ndp_arm(struct gw_tx *tx, struct ndp_tx *t)
 {
     if (GW_UNLIKELY(!t->timer.armed) && !ndp_idle(tx, t))
-        tx->host->timer_set(tx->net, &t->timer, ndp_later(t->progress_ps, ndp_rto(t)));
+        tx->host->timer_set(tx->net, &t->timer, gw_later(t->progress_ps, ndp_rto(t)));
 }
 
 /* Sends the next packet: what is lost first. False: there is none, or no packet was to be had. */
@@ -210,14 +200,6 @@ static void ndp_tx_room(struct gw_tx *tx, uint64_t now)
     ndp_output(tx, tx->priv, now);
 }
 
-static void ndp_rtt(struct ndp_tx *t, uint64_t rtt)
-{
-    uint64_t dev = rtt > t->srtt_ps ? rtt - t->srtt_ps : t->srtt_ps - rtt;
-
-    t->rttvar_ps += dev / 4 - t->rttvar_ps / 4;
-    t->srtt_ps += rtt / 8 - t->srtt_ps / 8;
-}
-
 static void ndp_tx_packet(struct gw_tx *tx, struct gw_pkt *p, uint64_t now)
 {
     struct ndp_tx *t = tx->priv;
@@ -229,7 +211,7 @@ static void ndp_tx_packet(struct gw_tx *tx, struct gw_pkt *p, uint64_t now)
         return;
     }
     t->progress_ps = now;
-    t->backoff = 0;
+    t->rtt.backoff = 0;
     if (pulls > t->pulls) {
         t->credit += (uint32_t)(pulls - t->pulls);
         t->pulls = pulls;
@@ -243,7 +225,7 @@ static void ndp_tx_packet(struct gw_tx *tx, struct gw_pkt *p, uint64_t now)
         else if (number >= t->win.una && number < t->win.nxt &&
                  gw_pw_at(&t->win, number)->sent_ps == h->stamp_ps)
             gw_pw_lose(&t->win, number);
-        ndp_rtt(t, now - h->stamp_ps);
+        gw_rtt_sample(&t->rtt, now - h->stamp_ps);
     }
     tx->host->pkt_free(tx->net, p);
     if (t->win.una != acked) {
@@ -264,10 +246,10 @@ static void ndp_tx_fire(void *owner, uint64_t now)
     if (ndp_idle(tx, t))
         return;
     lost = now >= rto ? gw_pw_expire(&t->win, now - rto) : 0;
-    if (lost || now >= ndp_later(t->progress_ps, rto)) {
-        if (now >= ndp_later(t->progress_ps, rto)) {   /* silence: ask for an answer            */
+    if (lost || now >= gw_later(t->progress_ps, rto)) {
+        if (now >= gw_later(t->progress_ps, rto)) {   /* silence: ask for an answer            */
             tx->stats.timeouts++;
-            t->backoff += t->backoff < NDP_BACKOFF_MAX;
+            t->rtt.backoff += t->rtt.backoff < NDP_BACKOFF_MAX;
             t->progress_ps = now;
             lost = 1;
         }
@@ -275,7 +257,7 @@ static void ndp_tx_fire(void *owner, uint64_t now)
             t->credit = lost < t->window ? lost : t->window;
         ndp_output(tx, t, now);
     }
-    tx->host->timer_set(tx->net, &t->timer, ndp_later(now, ndp_rto(t) / 2));
+    tx->host->timer_set(tx->net, &t->timer, gw_later(now, ndp_rto(t) / 2));
 }
 
 /* Packets that fill the path, and what the last switch's queue takes. */
@@ -299,8 +281,7 @@ static enum gw_status ndp_tx_init(struct gw_tx *tx, uint64_t now, struct gw_erro
         return gw_fail(err, GW_RANGE, "flow %u: an MTU of %u bytes does not fit NDP; %u to 65535 "
                        "is right", tx->flow, tx->mtu_bytes, NDP_HEAD_BYTES - GW_ETH_BYTES + 1);
     t->window = t->conf->window ? t->conf->window : ndp_first_window(tx, t->mss);
-    t->srtt_ps = tx->base_rtt_ps;
-    t->rttvar_ps = tx->base_rtt_ps / 2;
+    gw_rtt_init(&t->rtt, tx->base_rtt_ps);
     t->progress_ps = now;
     t->timer = (struct gw_timer){ .fire = ndp_tx_fire, .owner = tx, .comp = tx->comp };
     return GW_OK;
@@ -332,6 +313,18 @@ static void ndp_emit(struct gw_rx *rx, struct ndp_rx *r, struct gw_pkt *p, enum 
     rx->host->emit_rx(rx, p, now);
 }
 
+/* @rx waits behind the others at its host for its next pull. */
+static void ndp_line_up(struct ndp_host *s, struct gw_rx *rx, struct ndp_rx *r)
+{
+    r->queued = true;
+    r->next = NULL;
+    if (s->tail)
+        ((struct ndp_rx *)s->tail->priv)->next = rx;
+    else
+        s->head = rx;
+    s->tail = rx;
+}
+
 /* One pull of the flow whose turn it is; the queue is not empty. */
 static void ndp_pull(struct ndp_host *s, uint64_t now)
 {
@@ -349,17 +342,10 @@ static void ndp_pull(struct ndp_host *s, uint64_t now)
     if (rx->nic_rate_bps)
         gap = (uint64_t)((double)r->frame_bytes * 8e12 /
                          ((double)rx->nic_rate_bps * r->conf->pull_share));
-    s->next_ps = ndp_later(s->next_ps > now ? s->next_ps : now, gap);
+    s->next_ps = gw_later(s->next_ps > now ? s->next_ps : now, gap);
     r->pulls++;
-    if (r->pulls < r->wanted) {
-        r->queued = true;
-        r->next = NULL;
-        if (s->tail)
-            ((struct ndp_rx *)s->tail->priv)->next = rx;
-        else
-            s->head = rx;
-        s->tail = rx;
-    }
+    if (r->pulls < r->wanted)
+        ndp_line_up(s, rx, r);
     ndp_emit(rx, r, p, NDP_PULL, now);
 }
 
@@ -386,13 +372,7 @@ static inline void ndp_want(struct gw_rx *rx, struct ndp_rx *r, uint64_t now)
 
     if (r->queued || r->pulls >= r->wanted)
         return;
-    r->queued = true;
-    r->next = NULL;
-    if (s->tail)
-        ((struct ndp_rx *)s->tail->priv)->next = rx;
-    else
-        s->head = rx;
-    s->tail = rx;
+    ndp_line_up(s, rx, r);
     ndp_serve(s, rx, now);
 }
 
@@ -460,37 +440,21 @@ static void ndp_rx_fini(struct gw_rx *rx)
 
 /* ---- headers --------------------------------------------------------------------------------- */
 
-static uint8_t *ndp_put16(uint8_t *b, uint32_t v)
-{
-    b[0] = (uint8_t)(v >> 8);
-    b[1] = (uint8_t)v;
-    return b + 2;
-}
-
-static uint8_t *ndp_put32(uint8_t *b, uint32_t v)
-{
-    return ndp_put16(ndp_put16(b, v >> 16), v & 0xffff);
-}
-
 static uint32_t ndp_encode(const struct gw_pkt *p, const void *ext, const struct gw_flow_addr *a,
                            uint8_t *buf, uint8_t *ip_proto)
 {
     const struct ndp_hdr *h = (const struct ndp_hdr *)(const void *)p->tp;
-    bool reverse = p->flags & GW_PKT_REVERSE;
     uint8_t *b = buf;
 
     (void)ext;
-    b = ndp_put16(b, reverse ? a->dst_port : a->src_port);
-    b = ndp_put16(b, reverse ? a->src_port : a->dst_port);
-    b = ndp_put16(b, p->len_bytes - GW_ETH_BYTES - 20);
-    b = ndp_put16(b, 0);
+    b = gw_put_udp(p, a, b);
     *b++ = h->kind;
     *b++ = p->flags & GW_PKT_TRIMMED ? 1 : 0;
-    b = ndp_put16(b, h->len);
-    b = ndp_put32(b, h->number);
-    b = ndp_put32(b, h->pulls);
-    b = ndp_put32(b, (uint32_t)h->cum);
-    b = ndp_put32(b, (uint32_t)(h->stamp_ps / GW_PS_PER_NS));
+    b = gw_put16(b, h->len);
+    b = gw_put32(b, h->number);
+    b = gw_put32(b, h->pulls);
+    b = gw_put32(b, (uint32_t)h->cum);
+    b = gw_put32(b, (uint32_t)(h->stamp_ps / GW_PS_PER_NS));
     *ip_proto = 17;
     return (uint32_t)(b - buf);
 }
@@ -498,12 +462,7 @@ static uint32_t ndp_encode(const struct gw_pkt *p, const void *ext, const struct
 static uint64_t ndp_wire_bytes(const void *conf, uint64_t payload, uint32_t mtu_bytes,
                                uint64_t *frames)
 {
-    uint32_t mss = ndp_mss(conf, mtu_bytes);
-    uint64_t n = mss ? payload / mss + (payload % mss != 0) : 0;
-
-    if (frames)
-        *frames = n;
-    return payload + n * NDP_HEAD_BYTES;
+    return gw_seg_wire_bytes(payload, ndp_mss(conf, mtu_bytes), NDP_HEAD_BYTES, frames);
 }
 
 static const struct gw_transport_ops ndp_ops = {

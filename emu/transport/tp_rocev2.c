@@ -31,6 +31,7 @@
  */
 #include <gradwire/plugin.h>
 #include <gradwire/alg/icrc.h>
+#include <gradwire/alg/segments.h>
 #include <gradwire/alg/seqset.h>
 
 #define ROCE_PORT 4791u
@@ -137,21 +138,6 @@ static inline struct roce_hdr *roce_hdr(struct gw_pkt *p)
     return (struct roce_hdr *)(void *)p->tp;
 }
 
-static inline uint64_t roce_min(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static inline uint64_t roce_max(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-static inline uint64_t roce_later(uint64_t now, uint64_t ps)
-{
-    return ps < GW_NEVER - 1 - now ? now + ps : GW_NEVER - 1;
-}
-
 static inline uint32_t roce_pad(uint32_t bytes)
 {
     return -bytes & 3;
@@ -172,7 +158,7 @@ static uint32_t roce_mtu(const struct roce_conf *c, uint32_t ip_mtu, uint32_t mo
     uint32_t fits = ip_mtu > head ? (ip_mtu - head) & ~3u : 0, mtu = ROCE_MTU_MAX;
 
     if (c->mtu_bytes)
-        return (uint32_t)roce_min(c->mtu_bytes & ~UINT64_C(3), fits);
+        return (uint32_t)gw_min(c->mtu_bytes & ~UINT64_C(3), fits);
     while (mtu > 256 && mtu > fits)
         mtu /= 2;
     return mtu > fits ? fits : mtu;
@@ -213,7 +199,7 @@ static bool roce_post(struct gw_tx *tx, struct roce_tx *t)
     uint64_t at = t->wqe_count ? roce_wqe(t, t->wqe_count - 1)->end : t->una_off;
 
     while (at < tx->written_bytes) {
-        uint64_t n = roce_min(tx->written_bytes - at, ROCE_MESSAGE_MAX);
+        uint64_t n = gw_min(tx->written_bytes - at, ROCE_MESSAGE_MAX);
 
         if (t->wqe_count == t->wqe_cap && !roce_wqe_grow(tx, t))
             return false;
@@ -243,7 +229,7 @@ static uint32_t roce_find(const struct roce_tx *t, uint64_t index)
 static inline uint64_t roce_offset(const struct roce_tx *t, const struct roce_wqe *w,
                                    uint64_t index)
 {
-    return roce_min(w->start + (index - w->first) * t->mtu, w->end);
+    return gw_min(w->start + (index - w->first) * t->mtu, w->end);
 }
 
 /* Sends from @index on again, or for the first time. */
@@ -272,9 +258,9 @@ static uint64_t roce_timeout(const struct gw_tx *tx, const struct roce_tx *t)
     if (ps)
         return ps;
     if (!t->conf->selective)
-        return roce_max(ROCE_TIMEOUT_PS, 4 * tx->cc.base_rtt_ps);
+        return gw_max(ROCE_TIMEOUT_PS, 4 * tx->cc.base_rtt_ps);
     ps = t->nxt - t->una <= ROCE_RTO_LOW_PKTS ? ROCE_RTO_LOW_PS : ROCE_RTO_HIGH_PS;
-    return roce_max(ps, 3 * tx->cc.base_rtt_ps);
+    return gw_max(ps, 3 * tx->cc.base_rtt_ps);
 }
 
 static uint8_t roce_opcode(const struct roce_conf *c, uint8_t bits)
@@ -295,7 +281,7 @@ static bool roce_send(struct gw_tx *tx, struct roce_tx *t, const struct roce_wqe
 {
     struct gw_pkt *p = tx->host->pkt_alloc(tx->net);
     uint64_t off = roce_offset(t, w, index);
-    uint32_t n = (uint32_t)roce_min(w->end - off, t->mtu);
+    uint32_t n = (uint32_t)gw_min(w->end - off, t->mtu);
     uint8_t bits = 0;
     struct roce_hdr *h;
 
@@ -333,11 +319,11 @@ static bool roce_send(struct gw_tx *tx, struct roce_tx *t, const struct roce_wqe
         t->sent = index + 1;
     }
     if (tx->cc.pacing_bps && (!tx->cc.nic_rate_bps || tx->cc.pacing_bps < tx->cc.nic_rate_bps))
-        t->pace_ps = roce_later(roce_max(t->pace_ps, now),
-                                gw_mul_div((uint64_t)(p->len_bytes + GW_FRAMING_BYTES) * 8,
-                                           GW_PS_PER_S, tx->cc.pacing_bps));
+        t->pace_ps = gw_later(gw_max(t->pace_ps, now),
+                              gw_mul_div((uint64_t)(p->len_bytes + GW_FRAMING_BYTES) * 8,
+                                         GW_PS_PER_S, tx->cc.pacing_bps));
     if (t->due_ps == GW_NEVER)
-        t->due_ps = roce_later(now, roce_timeout(tx, t));
+        t->due_ps = gw_later(now, roce_timeout(tx, t));
     tx->cc.ops->on_sent(&tx->cc, n, t->nxt_off - t->una_off, false, now);
     tx->host->emit_tx(tx, p, now);
     return true;
@@ -346,7 +332,7 @@ static bool roce_send(struct gw_tx *tx, struct roce_tx *t, const struct roce_wqe
 /* Selective: the next packet that is known to be missing, or GW_NEVER. */
 static uint64_t roce_missing(struct roce_tx *t)
 {
-    uint64_t i = roce_max(t->resend, t->una);
+    uint64_t i = gw_max(t->resend, t->una);
     uint32_t k = gw_seqset_find(&t->sacked, i);
 
     if (k != GW_SEQ_NIL && t->sacked.node[k].start <= i) {
@@ -354,22 +340,22 @@ static uint64_t roce_missing(struct roce_tx *t)
         gw_seqset_touch(&t->sacked, k);
     }
     t->resend = i;
-    return i < roce_min(t->high, t->nxt) ? i : GW_NEVER;
+    return i < gw_min(t->high, t->nxt) ? i : GW_NEVER;
 }
 
 static inline bool roce_window_holds(const struct gw_tx *tx, const struct roce_tx *t, uint64_t n)
 {
     uint64_t out = t->nxt_off - t->una_off;
 
-    return out && out + n > roce_min(t->window_bytes, tx->cc.cwnd_bytes);
+    return out && out + n > gw_min(t->window_bytes, tx->cc.cwnd_bytes);
 }
 
 static bool roce_send_next(struct gw_tx *tx, struct roce_tx *t, uint64_t now)
 {
     const struct roce_wqe *w = roce_wqe(t, t->wqe_nxt);
-    uint64_t n = roce_min(w->end - t->nxt_off, t->mtu);
+    uint64_t n = gw_min(w->end - t->nxt_off, t->mtu);
     bool full = t->nxt_off + n - t->una_off + t->mtu >
-                roce_min(t->window_bytes, tx->cc.cwnd_bytes);
+                gw_min(t->window_bytes, tx->cc.cwnd_bytes);
 
     t->nxt_off += n;
     if (!roce_send(tx, t, w, t->nxt, full || t->nxt == t->una, now)) {
@@ -411,7 +397,7 @@ static void roce_output(struct gw_tx *tx, struct roce_tx *t, uint64_t now)
             break;
         if (again != GW_NEVER)
             t->resend = again + 1;
-        room -= roce_min(room, t->mtu + t->base_bytes);
+        room -= gw_min(room, t->mtu + t->base_bytes);
     }
     roce_arm(tx, t);
 }
@@ -498,7 +484,7 @@ static uint64_t roce_advance(struct gw_tx *tx, struct roce_tx *t, uint64_t index
         t->sacked.node[k].start = index;
     t->in_a_row = 0;
     t->due_ps = t->una == t->nxt && t->una == t->sent ? GW_NEVER
-                                                      : roce_later(now, roce_timeout(tx, t));
+                                                      : gw_later(now, roce_timeout(tx, t));
     t->delivered_bytes += t->una_off - before;
     return t->una_off - before;
 }
@@ -517,8 +503,8 @@ static void roce_lost(struct gw_tx *tx, struct roce_tx *t, bool timeout, uint64_
             tx->cc.ops->on_loss(&tx->cc, &a, false);
         }
         if (tx->cc.ssthresh_bytes != UINT64_MAX)
-            tx->cc.cwnd_bytes = roce_min(tx->cc.cwnd_bytes, tx->cc.ssthresh_bytes);
-        t->recover = roce_max(t->nxt, t->sent);
+            tx->cc.cwnd_bytes = gw_min(tx->cc.cwnd_bytes, tx->cc.ssthresh_bytes);
+        t->recover = gw_max(t->nxt, t->sent);
         t->resend = t->una;
     }
 }
@@ -529,7 +515,7 @@ static void roce_sacked(struct gw_tx *tx, struct roce_tx *t, uint64_t index)
         !gw_seqset_reserve(&t->sacked, 1, tx->host->resize))
         return;                              /* out of memory: the timeout repairs that           */
     gw_seqset_add(&t->sacked, index, index + 1);
-    t->high = roce_max(t->high, index + 1);
+    t->high = gw_max(t->high, index + 1);
 }
 
 /* Selective, after a timeout: was it wrong, or how much of what was out is taken for lost now? */
@@ -543,7 +529,7 @@ static void roce_after_timeout(struct gw_tx *tx, struct roce_tx *t, uint64_t ts_
         t->recover = t->sacked.count ? t->recover : t->una;
         return;
     }
-    t->high = roce_max(t->high, roce_min(t->recover, t->una + 2 * (t->una - t->timeout_una)));
+    t->high = gw_max(t->high, gw_min(t->recover, t->una + 2 * (t->una - t->timeout_una)));
     if (t->una >= t->recover)
         t->timeout_ps = 0;
 }
@@ -624,13 +610,13 @@ static void roce_timed_out(struct gw_tx *tx, struct roce_tx *t, uint64_t now)
     }
     roce_lost(tx, t, true, now);
     if (t->conf->selective) {
-        t->high = roce_max(t->high, t->una + 1);
+        t->high = gw_max(t->high, t->una + 1);
         t->timeout_ps = now;
         t->timeout_una = t->una;
     } else {
         roce_go_to(t, t->una);
     }
-    t->due_ps = roce_later(now, roce_timeout(tx, t));
+    t->due_ps = gw_later(now, roce_timeout(tx, t));
 }
 
 static void roce_fire(void *owner, uint64_t now)
@@ -728,7 +714,7 @@ static void roce_notify(struct gw_rx *rx, struct roce_rx *r, uint64_t now)
 
     if (now < r->cnp_ps || !(p = rx->host->pkt_alloc(rx->net)))
         return;
-    r->cnp_ps = roce_later(now, r->conf->cnp_interval_ps);
+    r->cnp_ps = gw_later(now, r->conf->cnp_interval_ps);
     roce_hdr(p)->op = ROCE_CNP;
     p->len_bytes = ROCE_BASE_BYTES + ROCE_CNP_BYTES;
     p->flags = GW_PKT_REVERSE;
@@ -755,7 +741,7 @@ static uint64_t roce_join(struct gw_seqset *s, uint64_t at)
     uint32_t i;
 
     while ((i = s->head) != GW_SEQ_NIL && s->node[i].start <= at) {
-        at = roce_max(at, s->node[i].end);
+        at = gw_max(at, s->node[i].end);
         gw_seqset_remove(s, i);
     }
     return at;
@@ -832,18 +818,6 @@ static void roce_rx_fini(struct gw_rx *rx)
 
 /* ---- headers --------------------------------------------------------------------------------- */
 
-static uint8_t *roce_put16(uint8_t *b, uint32_t v)
-{
-    b[0] = (uint8_t)(v >> 8);
-    b[1] = (uint8_t)v;
-    return b + 2;
-}
-
-static uint8_t *roce_put32(uint8_t *b, uint32_t v)
-{
-    return roce_put16(roce_put16(b, v >> 16), v & 0xffff);
-}
-
 /* First packet sequence number of a flow. */
 static uint32_t roce_psn(uint32_t flow, uint64_t index)
 {
@@ -870,9 +844,9 @@ static uint8_t *roce_put_bth(const struct gw_pkt *p, const struct roce_hdr *h, u
 
     *b++ = h->op;
     *b++ = (uint8_t)(data ? roce_pad(h->bytes) << 4 : 0);
-    b = roce_put16(b, 0xffff);
-    b = roce_put32(b, (cnp ? UINT32_C(1) << 30 : 0) | roce_qp(p->flow, !data));
-    return roce_put32(b, cnp ? 0 : (data && h->bits & ROCE_ACK_REQ ? UINT32_C(1) << 31 : 0) |
+    b = gw_put16(b, 0xffff);
+    b = gw_put32(b, (cnp ? UINT32_C(1) << 30 : 0) | roce_qp(p->flow, !data));
+    return gw_put32(b, cnp ? 0 : (data && h->bits & ROCE_ACK_REQ ? UINT32_C(1) << 31 : 0) |
                                    roce_psn(p->flow, index));
 }
 
@@ -884,14 +858,14 @@ static uint32_t roce_encode(const struct gw_pkt *p, const void *ext, const struc
 
     (void)ext;
     (void)a;
-    b = roce_put16(roce_put16(b, roce_src_port(p->flow)), ROCE_PORT);
-    b = roce_put32(b, 0);                                  /* length: the host's; no checksum   */
+    b = gw_put16(gw_put16(b, roce_src_port(p->flow)), ROCE_PORT);
+    b = gw_put32(b, 0);                                  /* length: the host's; no checksum   */
     b = roce_put_bth(p, h, b);
     if (h->op == ROCE_ACK) {
-        b = roce_put32(b, (h->bits & ROCE_NAK ? UINT32_C(0x60) : UINT32_C(0x1f)) << 24 |
+        b = gw_put32(b, (h->bits & ROCE_NAK ? UINT32_C(0x60) : UINT32_C(0x1f)) << 24 |
                           (h->length & 0xffffff));
         if (h->bits & ROCE_SACK)
-            b = roce_put32(b, roce_psn(p->flow, h->offset));
+            b = gw_put32(b, roce_psn(p->flow, h->offset));
     } else if (h->op == ROCE_CNP) {
         memset(b, 0, ROCE_CNP_BYTES);
         b += ROCE_CNP_BYTES;
@@ -899,12 +873,12 @@ static uint32_t roce_encode(const struct gw_pkt *p, const void *ext, const struc
     if (h->op == ROCE_WRITE_FIRST || h->op == ROCE_WRITE_ONLY || h->op == ROCE_WRITE_ONLY_IMM) {
         uint64_t va = UINT64_C(0x7f0000000000) + h->offset;
 
-        b = roce_put32(roce_put32(b, (uint32_t)(va >> 32)), (uint32_t)va);
-        b = roce_put32(b, 0x1000 + p->flow);               /* R_Key                             */
-        b = roce_put32(b, h->length);
+        b = gw_put32(gw_put32(b, (uint32_t)(va >> 32)), (uint32_t)va);
+        b = gw_put32(b, 0x1000 + p->flow);               /* R_Key                             */
+        b = gw_put32(b, h->length);
     }
     if (h->op == ROCE_WRITE_LAST_IMM || h->op == ROCE_WRITE_ONLY_IMM)
-        b = roce_put32(b, (uint32_t)h->offset);
+        b = gw_put32(b, (uint32_t)h->offset);
     *ip_proto = 17;
     return (uint32_t)(b - buf);
 }

@@ -34,6 +34,7 @@
  * and the loss of the final ACK of a closed flow, which is repeated a few times and then given up.
  */
 #include <gradwire/plugin.h>
+#include <gradwire/alg/segments.h>
 #include <gradwire/alg/seqset.h>
 
 #define TCP_L3_BYTES (GW_ETH_BYTES + 20u + 20u)    /* Ethernet, IPv4, TCP without options */
@@ -253,22 +254,6 @@ static inline struct tcp_hdr *tcp_hdr(struct gw_pkt *p)
     return (struct tcp_hdr *)(void *)p->tp;
 }
 
-static inline uint64_t tcp_min(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static inline uint64_t tcp_max(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-/* @now and @ps later; at the very end of time the engine ends the run. */
-static inline uint64_t tcp_later(uint64_t now, uint64_t ps)
-{
-    return ps < GW_NEVER - 1 - now ? now + ps : GW_NEVER - 1;
-}
-
 /* The kernel's timestamp clock: milliseconds, never 0. */
 static inline uint32_t tcp_clock_ms(uint64_t ps)
 {
@@ -290,18 +275,15 @@ static uint32_t tcp_syn_bytes(uint8_t opts)
 }
 
 /* Payload of a full segment on a path with this MTU, 0: no room. */
-static uint32_t tcp_mss_of(uint32_t mtu_bytes, const struct tcp_conf *c)
+static uint32_t tcp_mss_of(uint32_t mtu_bytes, const struct tcp_conf *c, uint64_t asked_bytes)
 {
-    uint32_t head = 40 + (c->timestamps ? TCP_TS_BYTES : 0);
-
-    return mtu_bytes > head ? mtu_bytes - head : 0;
+    return gw_seg_payload(asked_bytes, TCP_L3_BYTES + (c->timestamps ? TCP_TS_BYTES : 0),
+                          mtu_bytes);
 }
 
 static uint32_t tcp_mss(const struct tcp_conf *c, uint32_t mtu_bytes)
 {
-    uint32_t mss = tcp_mss_of(mtu_bytes, c);
-
-    return c->mss_bytes && c->mss_bytes < mss ? (uint32_t)c->mss_bytes : mss;
+    return tcp_mss_of(mtu_bytes, c, c->mss_bytes);
 }
 
 static uint8_t tcp_opts(const struct tcp_conf *c)
@@ -311,24 +293,24 @@ static uint8_t tcp_opts(const struct tcp_conf *c)
 
 static uint64_t tcp_window_max(const struct tcp_conf *c)
 {
-    return c->window_bytes ? tcp_min(c->window_bytes, TCP_WINDOW_MAX) : TCP_WINDOW_MAX;
+    return c->window_bytes ? gw_min(c->window_bytes, TCP_WINDOW_MAX) : TCP_WINDOW_MAX;
 }
 
 /* The window of a SYN: half the first buffer in whole segments. */
 static uint64_t tcp_first_window(const struct tcp_conf *c, uint32_t mss)
 {
-    uint64_t most = tcp_min(tcp_min(TCP_RCVBUF_FIRST, c->rcvbuf_bytes) / 2, tcp_window_max(c));
+    uint64_t most = gw_min(gw_min(TCP_RCVBUF_FIRST, c->rcvbuf_bytes) / 2, tcp_window_max(c));
 
     if (most > mss && mss)
         most -= most % mss;
-    return tcp_min(most, TCP_WINDOW_FIRST);
+    return gw_min(most, TCP_WINDOW_FIRST);
 }
 
 /* Fits the largest window that may ever be offered. */
 static uint8_t tcp_wscale(const struct tcp_conf *c)
 {
     uint64_t most = c->window_bytes ? tcp_window_max(c)
-                                    : tcp_min(tcp_max(c->rcvbuf_bytes, 65535), TCP_WINDOW_MAX);
+                                    : gw_min(gw_max(c->rcvbuf_bytes, 65535), TCP_WINDOW_MAX);
     uint8_t s = 0;
 
     while (s < 14 && most >> s > 65535)
@@ -343,7 +325,7 @@ static uint64_t tcp_tick(const struct tcp_conf *c, uint64_t now, uint64_t ps)
     uint64_t tick = c->tick_ps, ticks, at, shift = 0;
 
     if (!tick || ps > UINT64_MAX / 2)
-        return tcp_later(now, ps);
+        return gw_later(now, ps);
     ticks = (ps + tick - 1) / tick;
     at = now / tick + ticks;
     for (uint64_t level = 63; ticks >= level && shift < 24; level <<= 3)
@@ -381,7 +363,7 @@ static uint64_t tcp_known_ssthresh(const struct gw_cc *cc)
 {
     uint64_t segs = cc->cwnd_bytes / cc->mss_bytes;
 
-    return tcp_max(cc->ssthresh_bytes, (segs / 2 + segs / 4) * cc->mss_bytes);
+    return gw_max(cc->ssthresh_bytes, (segs / 2 + segs / 4) * cc->mss_bytes);
 }
 
 static uint64_t tcp_rto_now(const struct tcp_tx *t)
@@ -390,7 +372,7 @@ static uint64_t tcp_rto_now(const struct tcp_tx *t)
 
     for (uint32_t i = 0; i < t->timeouts && rto < TCP_RTO_MAX_PS; i++)
         rto *= 2;
-    return tcp_min(rto, TCP_RTO_MAX_PS);
+    return gw_min(rto, TCP_RTO_MAX_PS);
 }
 
 /* How long @retries last, by doubling from 200 ms, as tcp_model_timeout() counts. */
@@ -400,7 +382,7 @@ static uint64_t tcp_patience(uint32_t retries)
 
     for (uint32_t i = 0; i <= retries; i++) {
         all += rto;
-        rto = tcp_min(rto * 2, TCP_RTO_MAX_PS);
+        rto = gw_min(rto * 2, TCP_RTO_MAX_PS);
     }
     return all;
 }
@@ -408,7 +390,7 @@ static uint64_t tcp_patience(uint32_t retries)
 /* One timer for all: it is set only to come earlier; one that comes too early sets itself again. */
 static inline void tcp_arm(struct gw_tx *tx, struct tcp_tx *t)
 {
-    uint64_t due = tcp_min(tcp_min(t->rto_due_ps, t->tlp_due_ps), t->reo_due_ps);
+    uint64_t due = gw_min(gw_min(t->rto_due_ps, t->tlp_due_ps), t->reo_due_ps);
 
     if (GW_UNLIKELY(due < t->armed_ps)) {
         t->armed_ps = due;
@@ -427,7 +409,7 @@ static inline void tcp_set_probe(struct tcp_tx *t, uint64_t now)
         return;
     if (t->nxt - t->una <= t->last_len)
         pto += t->conf->rto_min_ps - TCP_TIMER_MIN_PS;
-    t->tlp_due_ps = tcp_min(tcp_later(now, pto), t->rto_due_ps);
+    t->tlp_due_ps = gw_min(gw_later(now, pto), t->rto_due_ps);
 }
 
 /* RFC 6298 with Linux's mean deviation: its fall is slow, its floor is rto_min. */
@@ -436,13 +418,13 @@ static void tcp_rtt_sample(struct tcp_tx *t, uint64_t rtt_ps)
     uint64_t floor_ps = t->conf->rto_min_ps;
     int64_t m;
 
-    rtt_ps = tcp_min(rtt_ps, UINT64_C(1) << 60);           /* 13 days: eight of them fit         */
+    rtt_ps = gw_min(rtt_ps, UINT64_C(1) << 60);           /* 13 days: eight of them fit         */
     m = (int64_t)rtt_ps;
 
     if (GW_UNLIKELY(!t->srtt8_ps)) {
         t->srtt8_ps = rtt_ps * 8;
         t->mdev4_ps = rtt_ps * 2;
-        t->rttvar4_ps = t->mdev_max4_ps = tcp_max(t->mdev4_ps, floor_ps);
+        t->rttvar4_ps = t->mdev_max4_ps = gw_max(t->mdev4_ps, floor_ps);
         t->rtt_seq = t->nxt;
     } else {
         m -= (int64_t)(t->srtt8_ps >> 3);
@@ -457,7 +439,7 @@ static void tcp_rtt_sample(struct tcp_tx *t, uint64_t rtt_ps)
         t->mdev4_ps += (uint64_t)m;
         if (t->mdev4_ps > t->mdev_max4_ps) {
             t->mdev_max4_ps = t->mdev4_ps;
-            t->rttvar4_ps = tcp_max(t->rttvar4_ps, t->mdev_max4_ps);
+            t->rttvar4_ps = gw_max(t->rttvar4_ps, t->mdev_max4_ps);
         }
         if (t->una > t->rtt_seq) {
             if (t->mdev_max4_ps < t->rttvar4_ps)
@@ -468,7 +450,7 @@ static void tcp_rtt_sample(struct tcp_tx *t, uint64_t rtt_ps)
     }
     if (rtt_ps < t->min_rtt_ps)
         t->min_rtt_ps = rtt_ps;
-    t->rto_ps = tcp_min((t->srtt8_ps >> 3) + t->rttvar4_ps, TCP_RTO_MAX_PS);
+    t->rto_ps = gw_min((t->srtt8_ps >> 3) + t->rttvar4_ps, TCP_RTO_MAX_PS);
     t->pto_ps = (t->srtt8_ps >> 2) + TCP_TIMER_MIN_PS;
 }
 
@@ -637,7 +619,7 @@ static void tcp_board_extend(struct tcp_tx *t, uint64_t s, uint64_t e, uint64_t 
 
     if (s > t->top) {
         i = gw_seqset_insert(b, b->tail, t->top, s);
-        b->node[i].stamp_ps = tcp_min(ts, t->last_sent_ps);
+        b->node[i].stamp_ps = gw_min(ts, t->last_sent_ps);
         tcp_board_queue(t, i, TCP_HOLE, t->queue[TCP_HOLE].tail);
     }
     i = gw_seqset_insert(b, b->tail, s, e);
@@ -652,8 +634,8 @@ static void tcp_board_sack(struct gw_tx *tx, struct tcp_tx *t, uint64_t s, uint6
     struct gw_seqset *b = &t->board;
     uint32_t i;
 
-    s = tcp_max(s, t->una);
-    e = tcp_min(e, t->nxt);
+    s = gw_max(s, t->una);
+    e = gw_min(e, t->nxt);
     if (s >= e || !gw_seqset_reserve(b, 4, tx->host->resize))
         return;
     if (e > t->fack)
@@ -675,8 +657,8 @@ static void tcp_board_sack(struct gw_tx *tx, struct tcp_tx *t, uint64_t s, uint6
         i = b->node[i].next;
     }
     if (e > t->top) {
-        t->delivered_bytes += e - tcp_max(s, t->top);
-        tcp_board_extend(t, tcp_max(s, t->top), e, ts);
+        t->delivered_bytes += e - gw_max(s, t->top);
+        tcp_board_extend(t, gw_max(s, t->top), e, ts);
         gw_seqset_touch(b, b->tail);
     }
 }
@@ -709,13 +691,13 @@ static void tcp_board_advance(struct gw_tx *tx, struct tcp_tx *t, uint64_t ack, 
     if (!(t->opts & TCP_HAS_SACK)) {               /* duplicate ACKs stood for segments */
         uint64_t drop = ack - t->una > t->mss ? ack - t->una - t->mss : 0;
 
-        t->sacked_bytes = sacked - tcp_min(sacked, drop);
+        t->sacked_bytes = sacked - gw_min(sacked, drop);
         t->dup_acks = (uint32_t)(t->sacked_bytes / t->mss);
         known = sacked - t->sacked_bytes;
     }
-    t->delivered_bytes += ack - t->una - tcp_min(known, ack - t->una);
+    t->delivered_bytes += ack - t->una - gw_min(known, ack - t->una);
     t->una = ack;
-    t->top = tcp_max(t->top, ack);
+    t->top = gw_max(t->top, ack);
     if (t->sacked_bytes + t->lost_bytes > t->nxt - t->una)      /* only without SACK              */
         t->sacked_bytes = t->nxt - t->una - t->lost_bytes;
 }
@@ -752,9 +734,9 @@ static void tcp_board_head_lost(struct gw_tx *tx, struct tcp_tx *t)
     if ((i != GW_SEQ_NIL && b->node[i].start == t->una) ||
         !gw_seqset_reserve(b, 1, tx->host->resize))
         return;
-    i = gw_seqset_insert(b, GW_SEQ_NIL, t->una, tcp_min(t->una + t->mss, t->nxt));
+    i = gw_seqset_insert(b, GW_SEQ_NIL, t->una, gw_min(t->una + t->mss, t->nxt));
     tcp_board_queue(t, i, TCP_LOST, GW_SEQ_NIL);
-    t->top = tcp_max(t->top, b->node[i].end);
+    t->top = gw_max(t->top, b->node[i].end);
     if (t->sacked_bytes + t->lost_bytes > t->nxt - t->una)
         t->sacked_bytes = t->nxt - t->una - t->lost_bytes;
 }
@@ -767,7 +749,7 @@ static uint64_t tcp_reo_wnd(const struct tcp_tx *t)
     if (!t->reordered && (t->state >= TCP_CA_RECOVERY ||
                           t->sacked_bytes > (uint64_t)(TCP_DUP_THRESH - 1) * t->mss))
         return 0;
-    return tcp_min(t->min_rtt_ps / 4, t->srtt8_ps / 8);
+    return gw_min(t->min_rtt_ps / 4, t->srtt8_ps / 8);
 }
 
 /* Marks what was sent before the newest arrival as lost once its time is up, in the order of
@@ -783,7 +765,7 @@ static void tcp_rack(struct tcp_tx *t, uint64_t now)
         if (b->node[i].stamp_ps > t->rack_ts_ps)
             break;
         if (b->node[i].stamp_ps + grace > now) {
-            t->reo_due_ps = tcp_later(b->node[i].stamp_ps, grace + TCP_TIMER_MIN_PS);
+            t->reo_due_ps = gw_later(b->node[i].stamp_ps, grace + TCP_TIMER_MIN_PS);
             break;
         }
         tcp_board_unqueue(t, i);
@@ -796,8 +778,8 @@ static void tcp_rack(struct tcp_tx *t, uint64_t now)
             (n->stamp_ps == t->rack_ts_ps && n->end >= t->rack_end))
             break;
         if (n->stamp_ps + grace > now) {
-            t->reo_due_ps = tcp_min(t->reo_due_ps,
-                                    tcp_later(n->stamp_ps, grace + TCP_TIMER_MIN_PS));
+            t->reo_due_ps = gw_min(t->reo_due_ps,
+                                   gw_later(n->stamp_ps, grace + TCP_TIMER_MIN_PS));
             break;
         }
         tcp_board_unqueue(t, i);
@@ -909,7 +891,7 @@ static void tcp_rate_acked(struct tcp_tx *t, struct gw_cc_ack *a, uint64_t ts, u
         ack = tcp_whole_us(now) - tcp_whole_us(s->delivered_ps);
         a->sample_prior_bytes = s->delivered_bytes;
         a->sample_app_limited = s->app_limited;
-        a->sample_ps = tcp_max(send, ack);
+        a->sample_ps = gw_max(send, ack);
         if (a->sample_ps < tcp_whole_us(t->min_rtt_ps))
             a->sample_ps = 0;                      /* nonsense, of a retransmission             */
         if (a->sample_ps)
@@ -929,7 +911,7 @@ static void tcp_rate_written(const struct gw_tx *tx, struct tcp_tx *t)
     uint64_t out = tcp_in_flight(t);
 
     if (t->nxt + t->mss > r->written_bytes && !t->lost_bytes && out < tx->cc.cwnd_bytes)
-        r->app_limited_bytes = tcp_max(t->delivered_bytes + out, 1);
+        r->app_limited_bytes = gw_max(t->delivered_bytes + out, 1);
     r->written_bytes = tx->written_bytes;
 }
 
@@ -992,8 +974,8 @@ static void tcp_undo(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
     uint32_t i;
 
     if (!tx->cc.ops->owns_window) {
-        tx->cc.cwnd_bytes = tcp_max(tx->cc.cwnd_bytes, t->undo_cwnd);
-        tx->cc.ssthresh_bytes = tcp_max(tx->cc.ssthresh_bytes, t->undo_ssthresh);
+        tx->cc.cwnd_bytes = gw_max(tx->cc.cwnd_bytes, t->undo_cwnd);
+        tx->cc.ssthresh_bytes = gw_max(tx->cc.ssthresh_bytes, t->undo_ssthresh);
     }
     while ((i = b->tail) != GW_SEQ_NIL && b->node[i].state == TCP_LOST) {
         t->top = b->node[i].start;
@@ -1026,12 +1008,12 @@ static void tcp_prr(struct gw_tx *tx, struct tcp_tx *t, uint64_t delivered, bool
         may = may > t->prr_out ? may - t->prr_out : 0;
     } else {
         may = t->prr_delivered > t->prr_out ? t->prr_delivered - t->prr_out : 0;
-        may = tcp_max(may, delivered) + (clean ? mss : 0);
-        may = tcp_min(may, ssthresh - out);
+        may = gw_max(may, delivered) + (clean ? mss : 0);
+        may = gw_min(may, ssthresh - out);
     }
     if (!t->prr_out)
-        may = tcp_max(may, mss);
-    tx->cc.cwnd_bytes = tcp_max(out + may, mss);
+        may = gw_max(may, mss);
+    tx->cc.cwnd_bytes = gw_max(out + may, mss);
 }
 
 /* The retransmission timeout. */
@@ -1077,11 +1059,11 @@ static inline void tcp_validate(struct gw_tx *tx, struct tcp_tx *t, bool limited
         t->used_ps = now;
         return;
     }
-    t->used_bytes = tcp_max(t->used_bytes, out);
+    t->used_bytes = gw_max(t->used_bytes, out);
     if (now - t->used_ps < t->rto_ps || tx->cc.ops->owns_window)
         return;
     /* Not limited for a whole timeout: what is not used is not known to be there. */
-    used = tcp_max(t->used_bytes, (uint64_t)tx->cc.initial_window * t->mss);
+    used = gw_max(t->used_bytes, (uint64_t)tx->cc.initial_window * t->mss);
     if (t->state == TCP_CA_OPEN && !t->blocked && used < tx->cc.cwnd_bytes) {
         tx->cc.ssthresh_bytes = tcp_known_ssthresh(&tx->cc);
         used = (tx->cc.cwnd_bytes + used) / 2;
@@ -1159,7 +1141,7 @@ static uint32_t tcp_burst_segs(const struct gw_tx *tx, const struct tcp_tx *t, u
 
     if (shift < 32)
         bytes += TCP_BURST_MAX >> shift;
-    return (uint32_t)tcp_max(tcp_min(bytes, TCP_BURST_MAX) / t->mss, least);
+    return (uint32_t)gw_max(gw_min(bytes, TCP_BURST_MAX) / t->mss, least);
 }
 
 /* How many segments may leave now; 0: the pace says later, and a timer is set. */
@@ -1176,11 +1158,11 @@ static uint32_t tcp_pace_open(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
  * late may make up for it by half of that. The first ten segments do not wait. */
 static void tcp_pace_close(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
 {
-    uint64_t at = tcp_max(tx->cc.next_send_ps, now), late = at - tx->cc.next_send_ps, ps;
+    uint64_t at = gw_max(tx->cc.next_send_ps, now), late = at - tx->cc.next_send_ps, ps;
 
     if (tx->cc.pacing_bps && t->burst_bytes && tx->stats.sent_pkts >= TCP_UNPACED_SEGS) {
         ps = gw_mul_div((uint64_t)t->burst_bytes * 8, GW_PS_PER_S, tx->cc.pacing_bps);
-        tx->cc.next_send_ps = tcp_later(at, ps - tcp_min(ps / 2, late));
+        tx->cc.next_send_ps = gw_later(at, ps - gw_min(ps / 2, late));
     }
     t->burst_bytes = 0;
 }
@@ -1188,7 +1170,7 @@ static void tcp_pace_close(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
 /* The rate of who does not set one: above the window's own, more so in slow start. 0: unknown. */
 static uint64_t tcp_window_rate(const struct gw_tx *tx, const struct tcp_tx *t)
 {
-    uint64_t bytes = tcp_max(tx->cc.cwnd_bytes, t->nxt - t->una);
+    uint64_t bytes = gw_max(tx->cc.cwnd_bytes, t->nxt - t->una);
     uint32_t percent = tx->cc.cwnd_bytes < tx->cc.ssthresh_bytes / 2 ? 200 : 120;
 
     return t->srtt8_ps ? gw_mul_div(bytes * 8 * percent / 100, 8 * GW_PS_PER_S, t->srtt8_ps) : 0;
@@ -1200,7 +1182,7 @@ static void tcp_ack_extras(struct gw_tx *tx, struct tcp_tx *t)
     if (t->conf->pacing && !tx->cc.ops->paces && t->srtt8_ps)
         tx->cc.pacing_bps = tcp_window_rate(tx, t);
     if (t->rate && tx->cc.low_rate)
-        t->rate->app_limited_bytes = tcp_max(t->delivered_bytes + tcp_in_flight(t), 1);
+        t->rate->app_limited_bytes = gw_max(t->delivered_bytes + tcp_in_flight(t), 1);
 }
 
 /* ---- the sender: windows -------------------------------------------------------------------- */
@@ -1211,7 +1193,7 @@ static bool tcp_resend(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
     struct gw_seqset *b = &t->board;
     uint32_t i = t->queue[TCP_LOST].head, last = t->queue[TCP_RESENT].tail;
     uint64_t seq = b->node[i].start;
-    uint32_t n = (uint32_t)tcp_min(b->node[i].end - seq, t->mss);
+    uint32_t n = (uint32_t)gw_min(b->node[i].end - seq, t->mss);
 
     if (!gw_seqset_reserve(b, 1, tx->host->resize) || !tcp_send(tx, t, seq, n, true, now))
         return false;
@@ -1221,10 +1203,10 @@ static bool tcp_resend(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
     b->node[i].stamp_ps = now;
     b->node[i].resent = true;
     tcp_board_queue(t, i, TCP_RESENT, last);
-    t->first_resent_ps = tcp_min(t->first_resent_ps, now);
+    t->first_resent_ps = gw_min(t->first_resent_ps, now);
     if (seq == t->una) {
         t->head_sent_ps = now;
-        t->rto_due_ps = tcp_later(now, tcp_rto_now(t));
+        t->rto_due_ps = gw_later(now, tcp_rto_now(t));
     }
     return true;
 }
@@ -1238,7 +1220,7 @@ static bool tcp_send_new(struct gw_tx *tx, struct tcp_tx *t, uint32_t n, uint64_
         return false;
     if (t->nxt == t->una) {
         t->head_sent_ps = now;
-        t->rto_due_ps = tcp_later(now, tcp_rto_now(t));
+        t->rto_due_ps = gw_later(now, tcp_rto_now(t));
     }
     t->nxt += n;
     t->last_len = n;
@@ -1256,12 +1238,12 @@ static void tcp_idle_restart(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
     if (!t->last_sent_ps || idle <= t->rto_ps || cc->ops->owns_window)
         return;
     cc->ssthresh_bytes = tcp_known_ssthresh(cc);
-    first = tcp_min((uint64_t)cc->initial_window * t->mss, cc->cwnd_bytes);
+    first = gw_min((uint64_t)cc->initial_window * t->mss, cc->cwnd_bytes);
     while (left > t->rto_ps && cc->cwnd_bytes > first) {
         left -= t->rto_ps;
         cc->cwnd_bytes = cc->cwnd_bytes / 2 - cc->cwnd_bytes / 2 % t->mss;
     }
-    cc->cwnd_bytes = tcp_max(cc->cwnd_bytes, first);
+    cc->cwnd_bytes = gw_max(cc->cwnd_bytes, first);
     t->used_bytes = 0;
     t->used_ps = now;
 }
@@ -1283,14 +1265,14 @@ static uint64_t tcp_head_sent(const struct tcp_tx *t)
 static bool tcp_defer(const struct gw_tx *tx, struct tcp_tx *t, uint64_t wnd, uint64_t cong,
                       bool *limited, uint64_t now)
 {
-    uint64_t buffer = t->buffer_end - t->nxt, least = tcp_min(wnd, cong);
+    uint64_t buffer = t->buffer_end - t->nxt, least = gw_min(wnd, cong);
     uint64_t srtt = t->srtt8_ps >> 3;
     bool last = t->buffer_end == t->copied;
 
     if (t->state >= TCP_CA_RECOVERY || least >= t->most || t->una == t->nxt ||
         now - t->touched_ps > GW_PS_PER_MS || (!last && least >= buffer) ||
-        3 * least >= tcp_min(t->wnd_end - t->una, tx->cc.cwnd_bytes) ||
-        tcp_head_sent(t) + srtt > now + tcp_min(srtt / 2, GW_PS_PER_MS))
+        3 * least >= gw_min(t->wnd_end - t->una, tx->cc.cwnd_bytes) ||
+        tcp_head_sent(t) + srtt > now + gw_min(srtt / 2, GW_PS_PER_MS))
         return false;
     if (least > buffer)
         return t->buffer_end <= tx->written_bytes;
@@ -1306,14 +1288,14 @@ static uint64_t tcp_open_burst(struct gw_tx *tx, struct tcp_tx *t, bool *limited
 
     if (!buffer)
         return 0;
-    if (out + tcp_min(buffer, mss) > cwnd) {
+    if (out + gw_min(buffer, mss) > cwnd) {
         *limited = true;
         return 0;
     }
-    if (GW_UNLIKELY(tcp_min(buffer, mss) > wnd))         /* small pieces only if nothing is out */
+    if (GW_UNLIKELY(gw_min(buffer, mss) > wnd))         /* small pieces only if nothing is out */
         return out ? 0 : wnd;
     if (buffer <= mss || !t->conf->tso)
-        return tcp_min(buffer, mss);
+        return gw_min(buffer, mss);
     cong = cwnd - out;
     if (GW_UNLIKELY(t->most_cwnd != cwnd) || tx->cc.pacing_bps) {
         t->most_cwnd = cwnd;
@@ -1322,7 +1304,7 @@ static uint64_t tcp_open_burst(struct gw_tx *tx, struct tcp_tx *t, bool *limited
     }
     if (tcp_defer(tx, t, wnd, cong, limited, now))
         return 0;
-    n = tcp_min(tcp_min(tcp_min(tcp_max(cwnd / 2, mss), cong), t->most), wnd);
+    n = gw_min(gw_min(gw_min(gw_max(cwnd / 2, mss), cong), t->most), wnd);
     return buffer <= n ? buffer : n - n % t->mss;
 }
 
@@ -1331,14 +1313,14 @@ static void tcp_next_buffer(struct tcp_tx *t)
 {
     if (t->run_count && t->nxt >= t->run[0].end)
         memmove(t->run, t->run + 1, --t->run_count * sizeof t->run[0]);
-    t->buffer_end = t->run_count ? tcp_min(t->nxt + t->run[0].size_bytes, t->run[0].end) : t->nxt;
+    t->buffer_end = t->run_count ? gw_min(t->nxt + t->run[0].size_bytes, t->run[0].end) : t->nxt;
 }
 
 /* The next lost range that may go again; 0: none, or the window is full. */
 static uint32_t tcp_lost_len(const struct gw_tx *tx, const struct tcp_tx *t, bool *limited)
 {
     const struct gw_seq_node *lost = &t->board.node[t->queue[TCP_LOST].head];
-    uint64_t n = tcp_min(lost->end - lost->start, t->mss);
+    uint64_t n = gw_min(lost->end - lost->start, t->mss);
 
     if (tcp_in_flight(t) + n <= tx->cc.cwnd_bytes)
         return (uint32_t)n;
@@ -1365,7 +1347,7 @@ static bool tcp_xmit(struct gw_tx *tx, struct tcp_tx *t, bool *any, uint64_t now
         again = t->lost_bytes != 0;
         if (!again && !left)
             whole = left = tcp_open_burst(tx, t, &limited, now);
-        n = again ? tcp_lost_len(tx, t, &limited) : (uint32_t)tcp_min(left, t->mss);
+        n = again ? tcp_lost_len(tx, t, &limited) : (uint32_t)gw_min(left, t->mss);
         if (!n)
             break;
         if (GW_UNLIKELY(paced) && !burst && !(burst = tcp_pace_open(tx, t, now)))
@@ -1378,7 +1360,7 @@ static bool tcp_xmit(struct gw_tx *tx, struct tcp_tx *t, bool *any, uint64_t now
             break;
         t->prr_out += n;
         left -= again ? 0 : n;
-        room -= tcp_min(room, n + t->hdr_bytes);
+        room -= gw_min(room, n + t->hdr_bytes);
         *any = true;
         if (t->nxt == t->buffer_end)
             tcp_next_buffer(t);
@@ -1418,7 +1400,7 @@ static uint64_t tcp_socket_bytes(const struct tcp_tx *t)
 /* Bytes that one buffer is filled up to: half the largest window, whole segments. */
 static uint64_t tcp_buffer_goal(const struct tcp_tx *t)
 {
-    uint64_t goal = tcp_min(TCP_BUFFER_MAX, t->window_seen / 2);
+    uint64_t goal = gw_min(TCP_BUFFER_MAX, t->window_seen / 2);
 
     return goal < t->mss ? t->mss : goal - goal % t->mss;
 }
@@ -1445,12 +1427,12 @@ static void tcp_fill_last(struct tcp_tx *t, uint64_t goal, uint64_t end)
 
     if (!last || t->copied >= end)
         return;
-    start = tcp_max(t->nxt, last->end - last->size_bytes);
+    start = gw_max(t->nxt, last->end - last->size_bytes);
     if (t->run_count > 1)
-        start = tcp_max(start, last[-1].end);
+        start = gw_max(start, last[-1].end);
     if (start >= last->end || last->end - start >= goal)
         return;
-    size = tcp_min(goal, end - start);
+    size = gw_min(goal, end - start);
     last->end = start;
     if (start <= t->nxt || (t->run_count > 1 && last[-1].end == start))
         t->run_count--;
@@ -1470,14 +1452,14 @@ static void tcp_write_more(struct gw_tx *tx, struct tcp_tx *t, uint64_t end, uin
         goal = tcp_buffer_goal(t);
         tcp_fill_last(t, goal, end);
         if (t->nxt == t->copied && tcp_socket_bytes(t) < t->sndbuf_bytes)
-            tcp_add_buffer(t, tcp_min(goal, end - t->copied));
+            tcp_add_buffer(t, gw_min(goal, end - t->copied));
         if (t->buffer_end != t->copied)
             break;                                 /* the last one is not the next to be sent   */
         tcp_xmit(tx, t, &any, now);
     }
     goal = tcp_buffer_goal(t);
     while (t->copied < end && tcp_socket_bytes(t) < t->sndbuf_bytes)
-        tcp_add_buffer(t, tcp_min(goal, end - t->copied));
+        tcp_add_buffer(t, gw_min(goal, end - t->copied));
     t->blocked = t->copied < end;
 }
 
@@ -1488,9 +1470,9 @@ static bool tcp_room_came(const struct gw_tx *tx, struct tcp_tx *t, bool roomy)
     uint64_t want, segs;
 
     if (roomy || tcp_in_flight(t) + t->mss <= tx->cc.cwnd_bytes) {
-        segs = tcp_max(tx->cc.cwnd_bytes / t->mss, 10);
-        want = tcp_min(2 * TCP_SEG_MEMORY * segs, t->conf->sndbuf_bytes);
-        t->sndbuf_bytes = tcp_max(t->sndbuf_bytes, want);
+        segs = gw_max(tx->cc.cwnd_bytes / t->mss, 10);
+        want = gw_min(2 * TCP_SEG_MEMORY * segs, t->conf->sndbuf_bytes);
+        t->sndbuf_bytes = gw_max(t->sndbuf_bytes, want);
     }
     return 3 * tcp_socket_bytes(t) <= 2 * t->sndbuf_bytes;
 }
@@ -1528,7 +1510,7 @@ static void tcp_send_control(struct gw_tx *tx, struct tcp_tx *t, uint8_t flags, 
         p->ecn = GW_ECN_ECT0;
     if (flags & TCP_SYN) {
         h->window = (uint32_t)tcp_first_window(t->conf, tx->mtu_bytes - 40) |
-                    (uint32_t)tcp_min(tx->mtu_bytes - 40, 65535) << 16;
+                    (uint32_t)gw_min(tx->mtu_bytes - 40, 65535) << 16;
         p->len_bytes = TCP_L3_BYTES + tcp_syn_bytes(t->opts);
     } else if (t->phase == TCP_DONE) {
         h->opts |= TCP_PAST_FIN;
@@ -1540,8 +1522,8 @@ static void tcp_send_control(struct gw_tx *tx, struct tcp_tx *t, uint8_t flags, 
 
 static void tcp_send_syn(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
 {
-    t->syn_span_ps = tcp_min(TCP_RTO_FIRST_PS << tcp_min(t->syn_tries, 7), TCP_RTO_MAX_PS);
-    t->rto_due_ps = tcp_later(now, t->syn_span_ps);
+    t->syn_span_ps = gw_min(TCP_RTO_FIRST_PS << gw_min(t->syn_tries, 7), TCP_RTO_MAX_PS);
+    t->rto_due_ps = gw_later(now, t->syn_span_ps);
     t->syn_tries++;
     tcp_send_control(tx, t, TCP_SYN | (t->conf->ecn || t->opts & TCP_EXACT_ECN ?
                                        TCP_ECE | TCP_CWR : 0), now);
@@ -1551,12 +1533,12 @@ static void tcp_send_syn(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
 /* Tail loss probe: a new segment if there is one, else the last one again. */
 static void tcp_probe(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
 {
-    uint32_t n = (uint32_t)tcp_min(t->buffer_end - t->nxt, t->mss);
+    uint32_t n = (uint32_t)gw_min(t->buffer_end - t->nxt, t->mss);
     bool sent;
 
     t->tlp_resent = !n || t->nxt + n > t->wnd_end;
     if (t->tlp_resent) {
-        n = (uint32_t)tcp_min(t->last_len, t->nxt - t->una);
+        n = (uint32_t)gw_min(t->last_len, t->nxt - t->una);
         sent = tcp_send(tx, t, t->nxt - n, n, true, now);
         if (t->nxt - n == t->una)
             t->head_sent_ps = now;
@@ -1570,9 +1552,9 @@ static void tcp_probe(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
         t->careful = true;
     }
     t->tlp_due_ps = GW_NEVER;
-    t->rto_due_ps = sent ? tcp_later(now, tcp_rto_now(t))
-                         : tcp_max(tcp_later(tcp_head_sent(t), tcp_rto_now(t)),
-                                   tcp_later(now, GW_PS_PER_MS));
+    t->rto_due_ps = sent ? gw_later(now, tcp_rto_now(t))
+                         : gw_max(gw_later(tcp_head_sent(t), tcp_rto_now(t)),
+                                  gw_later(now, GW_PS_PER_MS));
 }
 
 /* ---- the sender: ACKs ------------------------------------------------------------------------ */
@@ -1652,7 +1634,7 @@ static void tcp_read_sack(struct gw_tx *tx, struct tcp_tx *t, struct gw_pkt *p, 
         for (uint32_t i = 0; x && i < h->blocks && i < TCP_BLOCKS_MAX; i++)
             tcp_board_sack(tx, t, x->block[i][0], x->block[i][1], h->ts_ps);
     } else if (!advanced && h->seq == t->una && t->nxt > t->una) {
-        uint64_t more = tcp_min(t->mss, t->nxt - t->una - t->sacked_bytes - t->lost_bytes);
+        uint64_t more = gw_min(t->mss, t->nxt - t->una - t->sacked_bytes - t->lost_bytes);
 
         t->dup_acks++;
         t->sacked_bytes += more;
@@ -1672,7 +1654,7 @@ static inline void tcp_ack_basics(struct tcp_tx *t, const struct tcp_hdr *h, boo
     if (advanced) {
         t->timeouts = 0;
         t->head_sent_ps = h->ts_ps;
-        t->rto_due_ps = t->una == t->nxt ? GW_NEVER : tcp_later(now, t->rto_ps);
+        t->rto_due_ps = t->una == t->nxt ? GW_NEVER : gw_later(now, t->rto_ps);
     }
 }
 
@@ -1841,7 +1823,7 @@ static void tcp_tx_packet(struct gw_tx *tx, struct gw_pkt *p, uint64_t now)
         tcp_trace(tx, t, p, now);
     tx->host->pkt_free(tx->net, p);
     if (t->una != una)
-        tx->host->tx_acked(tx, tcp_min(t->una, tx->written_bytes), now);
+        tx->host->tx_acked(tx, gw_min(t->una, tx->written_bytes), now);
     if (GW_UNLIKELY(tx->closing) && tcp_try_close(tx, t, fin, now))
         return;
     tcp_output(tx, t, now);
@@ -1927,7 +1909,7 @@ static void tcp_timeout(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
     }
     tcp_enter_loss(tx, t, now);
     t->tlp_due_ps = t->reo_due_ps = GW_NEVER;
-    t->rto_due_ps = tcp_later(now, tcp_rto_now(t));
+    t->rto_due_ps = gw_later(now, tcp_rto_now(t));
     t->careful = true;
 }
 
@@ -1947,7 +1929,7 @@ static bool tcp_wait_tick(struct tcp_tx *t, uint64_t now)
     }
     if (!t->conf->tick_ps || *due > now || *due == t->ticked_ps)
         return false;
-    *due = t->ticked_ps = tcp_tick(t->conf, *due - tcp_min(*due, span), tcp_min(*due, span));
+    *due = t->ticked_ps = tcp_tick(t->conf, *due - gw_min(*due, span), gw_min(*due, span));
     return *due > now;
 }
 
@@ -1996,7 +1978,7 @@ static enum gw_status tcp_tx_init(struct gw_tx *tx, uint64_t now, struct gw_erro
     t->rto_due_ps = t->tlp_due_ps = t->reo_due_ps = GW_NEVER;
     t->rto_ps = TCP_RTO_FIRST_PS;
     t->wnd_end = t->window_seen = TCP_WINDOW_FIRST;
-    t->sndbuf_bytes = tcp_min(TCP_SNDBUF_FIRST, t->conf->sndbuf_bytes);
+    t->sndbuf_bytes = gw_min(TCP_SNDBUF_FIRST, t->conf->sndbuf_bytes);
     if (cc->ops->ecn == GW_CC_ECN_EXACT && (t->conf->syn || t->conf->ecn_peer == TCP_PEER_SAME))
         t->opts |= TCP_EXACT_ECN;
     if (!t->conf->syn) {                           /* as if agreed before                        */
@@ -2063,10 +2045,10 @@ static uint64_t tcp_rx_space(const struct tcp_rx *r, uint64_t more)
 static inline uint32_t tcp_window(struct tcp_rx *r)
 {
     uint64_t unit = (UINT64_C(1) << r->wscale) - 1;
-    uint64_t free = tcp_min(r->ooo_bytes ? tcp_rx_space(r, 0) : r->rcvbuf_bytes / 2,
-                            r->ssthresh_bytes);
+    uint64_t free = gw_min(r->ooo_bytes ? tcp_rx_space(r, 0) : r->rcvbuf_bytes / 2,
+                           r->ssthresh_bytes);
     uint64_t had = r->wnd_end > r->nxt ? r->wnd_end - r->nxt : 0;
-    uint64_t window = tcp_min((tcp_max(free, had) + unit) & ~unit, r->window_max);
+    uint64_t window = gw_min((gw_max(free, had) + unit) & ~unit, r->window_max);
 
     r->wnd_end = r->nxt + window;
     return (uint32_t)window;
@@ -2092,10 +2074,10 @@ static inline void tcp_rx_grow(struct tcp_rx *r, uint32_t len, uint64_t unread)
 
     if (r->ssthresh_bytes >= r->clamp_bytes || len < TCP_GROW_LEAST)
         return;
-    most = tcp_min(r->clamp_bytes, tcp_rx_space(r, unread));
+    most = gw_min(r->clamp_bytes, tcp_rx_space(r, unread));
     if (most <= r->ssthresh_bytes || !tcp_may_grow(r, len))
         return;
-    r->ssthresh_bytes += tcp_min(most - r->ssthresh_bytes, 2 * tcp_max(r->mss, len));
+    r->ssthresh_bytes += gw_min(most - r->ssthresh_bytes, 2 * gw_max(r->mss, len));
     r->quick |= 1;
 }
 
@@ -2113,13 +2095,13 @@ static inline void tcp_rx_measure(struct tcp_rx *r, const struct tcp_hdr *h, uin
     if (r->opts & TCP_HAS_TS && h->window != r->echo_ms) {
         r->echo_ms = h->window;
         if (h->len >= r->seg_bytes && h->window)
-            tcp_rx_rtt(r, tcp_max(tcp_clock_ms(now) - h->window, 1) * GW_PS_PER_MS, false);
+            tcp_rx_rtt(r, gw_max(tcp_clock_ms(now) - h->window, 1) * GW_PS_PER_MS, false);
     }
     if (r->nxt < r->rtt_end)
         return;
     if (r->rtt_end)
-        tcp_rx_rtt(r, tcp_max(now - r->rtt_begin_ps, GW_PS_PER_US), true);
-    r->rtt_end = tcp_max(r->wnd_end, r->nxt + 1);
+        tcp_rx_rtt(r, gw_max(now - r->rtt_begin_ps, GW_PS_PER_US), true);
+    r->rtt_end = gw_max(r->wnd_end, r->nxt + 1);
     r->rtt_begin_ps = now;
 }
 
@@ -2134,10 +2116,10 @@ static void tcp_rx_tune(struct tcp_rx *r, uint64_t upto, uint64_t now)
         win += 2 * gw_mul_div(win, copied - r->tune_bytes, r->tune_bytes);
         while (memory / 2 < r->mss)
             memory += 128;
-        most = tcp_min(gw_mul_div(win / r->mss, memory, 1), r->conf->rcvbuf_bytes);
+        most = gw_min(gw_mul_div(win / r->mss, memory, 1), r->conf->rcvbuf_bytes);
         if (most > r->rcvbuf_bytes) {
             r->rcvbuf_bytes = most;
-            r->clamp_bytes = tcp_min(most / 2, r->window_max);
+            r->clamp_bytes = gw_min(most / 2, r->window_max);
         }
         r->tune_bytes = copied;
     }
@@ -2157,19 +2139,19 @@ static void tcp_rx_begin(struct tcp_rx *r, uint64_t now)
 {
     r->clamp_bytes = r->rcvbuf_bytes / 2;
     if (r->clamp_bytes > 2u * r->mss)
-        r->clamp_bytes = tcp_max(2u * r->mss, r->clamp_bytes - r->mss);
-    r->clamp_bytes = tcp_min(r->clamp_bytes, r->window_max);
-    r->ssthresh_bytes = tcp_min(r->ssthresh_bytes, r->clamp_bytes);
-    r->tune_bytes = tcp_max(tcp_min(r->ssthresh_bytes, 10 * (uint64_t)r->mss), 1);
+        r->clamp_bytes = gw_max(2u * r->mss, r->clamp_bytes - r->mss);
+    r->clamp_bytes = gw_min(r->clamp_bytes, r->window_max);
+    r->ssthresh_bytes = gw_min(r->ssthresh_bytes, r->clamp_bytes);
+    r->tune_bytes = gw_max(gw_min(r->ssthresh_bytes, 10 * (uint64_t)r->mss), 1);
     r->tune_ps = now;
 }
 
 static void tcp_rx_arm(struct gw_rx *rx, struct tcp_rx *r)
 {
-    uint64_t due = r->nxt > r->acked ? tcp_min(r->due_ps, r->again_ps) : r->again_ps;
+    uint64_t due = r->nxt > r->acked ? gw_min(r->due_ps, r->again_ps) : r->again_ps;
 
     if (GW_UNLIKELY(r->held))
-        due = tcp_min(due, r->held_due_ps);
+        due = gw_min(due, r->held_due_ps);
     if (due < r->armed_ps) {
         r->armed_ps = due;
         rx->host->timer_set(rx->net, &r->timer, due);
@@ -2233,9 +2215,9 @@ static void tcp_send_syn_ack(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *
     memset(h, 0, sizeof *h);
     h->ts_ps = r->ts_ps;
     h->len = tcp_clock_ms(r->ts_ps);
-    h->window = (uint32_t)tcp_min(r->ssthresh_bytes, 65535) |
-                (uint32_t)tcp_min(rx->mtu_bytes - 40, 65535) << 16;
-    r->wnd_end = tcp_min(r->ssthresh_bytes, 65535);
+    h->window = (uint32_t)gw_min(r->ssthresh_bytes, 65535) |
+                (uint32_t)gw_min(rx->mtu_bytes - 40, 65535) << 16;
+    r->wnd_end = gw_min(r->ssthresh_bytes, 65535);
     h->tsval_ms = tcp_clock_ms(now);
     h->flags = TCP_SYN | TCP_ACK | (r->ecn ? TCP_ECE : 0);
     h->wscale = r->wscale;
@@ -2257,8 +2239,8 @@ static void tcp_rx_fire(void *owner, uint64_t now)
     r->armed_ps = GW_NEVER;
     if (again) {
         r->tries++;
-        r->again_ps = tcp_later(now, tcp_min(TCP_RTO_FIRST_PS << tcp_min(r->tries, 7),
-                                             TCP_RTO_MAX_PS));
+        r->again_ps = gw_later(now, gw_min(TCP_RTO_FIRST_PS << gw_min(r->tries, 7),
+                                           TCP_RTO_MAX_PS));
         if (r->tries > TCP_TRIES_MAX)
             r->again_ps = GW_NEVER;
     }
@@ -2283,8 +2265,8 @@ static void tcp_rx_syn(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, uin
              (h->opts & TCP_EXACT_ECN ? r->opts & TCP_EXACT_ECN : r->conf->ecn);
     r->ts_ps = r->ts_recent_ps = h->ts_ps;
     r->syn_wait = r->careful = true;
-    r->again_ps = tcp_later(now, tcp_min(TCP_RTO_FIRST_PS << tcp_min(r->tries, 7),
-                                         TCP_RTO_MAX_PS));
+    r->again_ps = gw_later(now, gw_min(TCP_RTO_FIRST_PS << gw_min(r->tries, 7),
+                                       TCP_RTO_MAX_PS));
     tcp_send_syn_ack(rx, r, p, now);
     tcp_rx_arm(rx, r);
 }
@@ -2329,7 +2311,7 @@ static void tcp_rx_overlap(struct tcp_rx *r, uint64_t s, uint64_t e)
 
     for (uint32_t i = gw_seqset_find(o, s); i != GW_SEQ_NIL && o->node[i].start < e;
          i = o->node[i].next) {
-        uint64_t from = tcp_max(s, o->node[i].start), to = tcp_min(e, o->node[i].end);
+        uint64_t from = gw_max(s, o->node[i].start), to = gw_min(e, o->node[i].end);
 
         fresh -= to - from;
         if (r->conf->dsack && r->opts & TCP_HAS_SACK && r->dsack[0] >= r->dsack[1]) {
@@ -2358,7 +2340,7 @@ static void tcp_reassemble(struct gw_rx *rx, struct tcp_rx *r, uint64_t s, uint6
     if (e > r->nxt)
         r->nxt = e;
     while ((i = o->head) != GW_SEQ_NIL && o->node[i].start <= r->nxt) {
-        r->nxt = tcp_max(r->nxt, o->node[i].end);
+        r->nxt = gw_max(r->nxt, o->node[i].end);
         r->ooo_bytes -= o->node[i].end - o->node[i].start;
         gw_seqset_remove(o, i);
     }
@@ -2379,7 +2361,7 @@ static void tcp_rx_exact(struct gw_rx *rx, struct tcp_rx *r, bool marked, bool c
         cwr = true;
     }
     if (cwr)
-        r->quick = (uint32_t)tcp_max(r->quick, 1);
+        r->quick = (uint32_t)gw_max(r->quick, 1);
 }
 
 /* Classic ECN: echo from a mark until the sender says that it has reacted. */
@@ -2399,7 +2381,7 @@ static void tcp_rx_ecn(struct gw_rx *rx, struct tcp_rx *r, const struct gw_pkt *
         r->ece = false;
     if (p->ecn == GW_ECN_CE) {
         if (!r->ece)
-            r->quick = tcp_max(r->quick, 2);
+            r->quick = gw_max(r->quick, 2);
         r->ece = true;
     }
 }
@@ -2410,7 +2392,7 @@ static void tcp_rx_again(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, u
 {
     const struct tcp_hdr *h = (const struct tcp_hdr *)(const void *)p->tp;
 
-    r->quick = (uint32_t)tcp_max(r->quick, TCP_QUICK_ACKS);
+    r->quick = (uint32_t)gw_max(r->quick, TCP_QUICK_ACKS);
     if (r->conf->dsack && r->opts & TCP_HAS_SACK && h->len) {
         r->dsack[0] = h->seq;
         r->dsack[1] = h->seq + h->len;
@@ -2423,7 +2405,7 @@ static void tcp_rx_again(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, u
  * one is held back (RFC 8985's reason to compress less early is the sender's). */
 static bool tcp_rx_hold(struct tcp_rx *r, uint64_t now)
 {
-    uint64_t wait = tcp_min(TCP_HELD_PS, r->rtt8_ps / 160);
+    uint64_t wait = gw_min(TCP_HELD_PS, r->rtt8_ps / 160);
 
     if (!(r->opts & TCP_HAS_SACK) || !r->conf->compress || r->held >= TCP_HELD_MAX)
         return false;
@@ -2436,7 +2418,7 @@ static bool tcp_rx_hold(struct tcp_rx *r, uint64_t now)
         return false;
     }
     if (!r->held++)
-        r->held_due_ps = tcp_later(now, wait + TCP_HELD_SLACK_PS);
+        r->held_due_ps = gw_later(now, wait + TCP_HELD_SLACK_PS);
     return true;
 }
 
@@ -2502,7 +2484,7 @@ static void tcp_rx_slow(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, ui
     if (h->seq <= r->nxt)
         r->ts_recent_ps = h->ts_ps;
     if (r->nxt > r->fin && r->again_ps == GW_NEVER && !r->closed)
-        r->again_ps = tcp_later(now, TCP_RTO_FIRST_PS);
+        r->again_ps = gw_later(now, TCP_RTO_FIRST_PS);
     if (end <= r->nxt) {
         tcp_rx_again(rx, r, p, now);
         tcp_rx_arm(rx, r);
@@ -2518,7 +2500,7 @@ static void tcp_rx_slow(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, ui
     if (r->opts & TCP_HAS_SACK || r->nxt != before)
         tcp_rx_grow(r, h->len, r->nxt != before ? r->seg_memory : 0);
     if (r->nxt > r->fin && r->again_ps == GW_NEVER && !r->closed)
-        r->again_ps = tcp_later(now, TCP_RTO_FIRST_PS);
+        r->again_ps = gw_later(now, TCP_RTO_FIRST_PS);
     r->careful = r->ooo.count || r->ece || r->fin != GW_NEVER || r->dsack[0] < r->dsack[1];
     if (tcp_rx_wait(r, h->flags, fin || (gap && !r->ooo.count), r->nxt != before, now)) {
         rx->host->pkt_free(rx->net, p);
@@ -2529,7 +2511,7 @@ static void tcp_rx_slow(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, ui
     tcp_rx_arm(rx, r);
     if (r->nxt != before) {
         tcp_rx_read(r, end, now);
-        rx->host->rx_deliver(rx, tcp_min(r->nxt, r->fin), now);
+        rx->host->rx_deliver(rx, gw_min(r->nxt, r->fin), now);
     }
 }
 
@@ -2577,9 +2559,9 @@ static enum gw_status tcp_rx_init(struct gw_rx *rx, uint64_t now, struct gw_erro
     r->quick = TCP_QUICK_ACKS;
     r->opts = tcp_opts(r->conf);
     r->wscale = tcp_wscale(r->conf);
-    r->window_max = tcp_min(tcp_window_max(r->conf), UINT64_C(65535) << r->wscale);
-    r->mss = tcp_mss_of(rx->mtu_bytes, r->conf);
-    r->rcvbuf_bytes = tcp_min(TCP_RCVBUF_FIRST, r->conf->rcvbuf_bytes);
+    r->window_max = gw_min(tcp_window_max(r->conf), UINT64_C(65535) << r->wscale);
+    r->mss = tcp_mss_of(rx->mtu_bytes, r->conf, 0);
+    r->rcvbuf_bytes = gw_min(TCP_RCVBUF_FIRST, r->conf->rcvbuf_bytes);
     r->ssthresh_bytes = tcp_first_window(r->conf, r->mss);
     if (!r->conf->syn) {
         r->wnd_end = TCP_WINDOW_FIRST;
@@ -2605,18 +2587,6 @@ static void tcp_rx_fini(struct gw_rx *rx)
 
 /* ---- headers --------------------------------------------------------------------------------- */
 
-static uint8_t *tcp_put16(uint8_t *b, uint32_t v)
-{
-    b[0] = (uint8_t)(v >> 8);
-    b[1] = (uint8_t)v;
-    return b + 2;
-}
-
-static uint8_t *tcp_put32(uint8_t *b, uint32_t v)
-{
-    return tcp_put16(tcp_put16(b, v >> 16), v & 0xffff);
-}
-
 /* Initial sequence number of one direction of a flow. */
 static uint32_t tcp_isn(uint32_t flow, bool reverse)
 {
@@ -2632,27 +2602,27 @@ static uint8_t *tcp_put_options(const struct gw_pkt *p, const struct tcp_hdr *h,
     uint32_t tsecr = reverse ? h->len : h->flags & TCP_SYN ? 0 : h->window;
 
     if (h->flags & TCP_SYN) {
-        b = tcp_put32(b, 0x02040000u | h->window >> 16);
+        b = gw_put32(b, 0x02040000u | h->window >> 16);
         if (h->opts & TCP_HAS_SACK)
-            b = tcp_put16(b, 0x0402);
+            b = gw_put16(b, 0x0402);
         else if (h->opts & TCP_HAS_TS)
-            b = tcp_put16(b, 0x0101);
+            b = gw_put16(b, 0x0101);
         if (h->opts & TCP_HAS_SACK && !(h->opts & TCP_HAS_TS))
-            b = tcp_put16(b, 0x0101);
+            b = gw_put16(b, 0x0101);
     } else if (h->opts & TCP_HAS_TS) {
-        b = tcp_put16(b, 0x0101);
+        b = gw_put16(b, 0x0101);
     }
     if (h->opts & TCP_HAS_TS)
-        b = tcp_put32(tcp_put32(tcp_put16(b, 0x080a), tsval), tsecr);
+        b = gw_put32(gw_put32(gw_put16(b, 0x080a), tsval), tsecr);
     if (h->flags & TCP_SYN)
-        b = tcp_put32(b, 0x01030300u | h->wscale);
+        b = gw_put32(b, 0x01030300u | h->wscale);
     if (h->blocks && x) {
         uint32_t base = tcp_isn(p->flow, false) + 1;
 
-        b = tcp_put32(b, 0x01010500u | (2u + 8u * h->blocks));
+        b = gw_put32(b, 0x01010500u | (2u + 8u * h->blocks));
         for (uint32_t i = 0; i < h->blocks; i++)
-            b = tcp_put32(tcp_put32(b, base + (uint32_t)x->block[i][0]),
-                          base + (uint32_t)x->block[i][1]);
+            b = gw_put32(gw_put32(b, base + (uint32_t)x->block[i][0]),
+                         base + (uint32_t)x->block[i][1]);
     }
     return b;
 }
@@ -2674,15 +2644,15 @@ static uint32_t tcp_encode(const struct gw_pkt *p, const void *ext, const struct
         peer += (uint32_t)h->seq;
     if (!reverse && h->opts & TCP_PAST_FIN)
         peer++;
-    tcp_put16(buf, reverse ? a->dst_port : a->src_port);    /* @a is the flow's, not the packet's */
-    tcp_put16(buf + 2, reverse ? a->src_port : a->dst_port);
-    tcp_put32(buf + 4, own);
-    tcp_put32(buf + 8, h->flags & TCP_ACK ? peer : 0);
+    gw_put16(buf, reverse ? a->dst_port : a->src_port);    /* @a is the flow's, not the packet's */
+    gw_put16(buf + 2, reverse ? a->src_port : a->dst_port);
+    gw_put32(buf + 4, own);
+    gw_put32(buf + 8, h->flags & TCP_ACK ? peer : 0);
     buf[12] = (uint8_t)((end - buf) / 4 << 4);
     buf[13] = h->flags;
-    tcp_put16(buf + 14, window > 65535 ? 65535 : window);
-    tcp_put16(buf + 16, 0);
-    tcp_put16(buf + 18, 0);
+    gw_put16(buf + 14, window > 65535 ? 65535 : window);
+    gw_put16(buf + 16, 0);
+    gw_put16(buf + 18, 0);
     *ip_proto = 6;
     return (uint32_t)(end - buf);
 }
@@ -2704,12 +2674,9 @@ static uint64_t tcp_wire_bytes(const void *conf, uint64_t payload, uint32_t mtu_
                                uint64_t *frames)
 {
     const struct tcp_conf *c = conf;
-    uint32_t mss = tcp_mss(c, mtu_bytes);
-    uint64_t n = mss ? payload / mss + (payload % mss != 0) : 0;
 
-    if (frames)
-        *frames = n;
-    return payload + n * (TCP_L3_BYTES + tcp_opt_bytes(tcp_opts(c)));
+    return gw_seg_wire_bytes(payload, tcp_mss(c, mtu_bytes),
+                             TCP_L3_BYTES + tcp_opt_bytes(tcp_opts(c)), frames);
 }
 
 static const struct gw_transport_ops tcp_ops = {

@@ -31,6 +31,7 @@
  * `fec`, encryption, reassembly of packets that a network has duplicated (a copy is ignored).
  */
 #include <gradwire/plugin.h>
+#include <gradwire/alg/segments.h>
 
 #define UDP_OWN_BYTES  16u
 #define UDP_HEAD_BYTES (GW_ETH_BYTES + 20u + 8u + UDP_OWN_BYTES)
@@ -138,29 +139,11 @@ static inline struct udp_hdr *udp_hdr(struct gw_pkt *p)
     return (struct udp_hdr *)(void *)p->tp;
 }
 
-static inline uint64_t udp_min(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static inline uint64_t udp_max(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-static inline uint64_t udp_later(uint64_t now, uint64_t ps)
-{
-    return ps < GW_NEVER - 1 - now ? now + ps : GW_NEVER - 1;
-}
-
 static uint32_t udp_mss(const struct udp_conf *c, uint32_t mtu_bytes)
 {
-    uint32_t head = UDP_HEAD_BYTES - GW_ETH_BYTES;
-    uint32_t mss = mtu_bytes > head ? mtu_bytes - head : 0;
+    uint32_t mss = gw_seg_payload(c->payload_bytes, UDP_HEAD_BYTES, mtu_bytes);
 
-    if (mss > UINT16_MAX)
-        mss = UINT16_MAX;
-    return c->payload_bytes && c->payload_bytes < mss ? (uint32_t)c->payload_bytes : mss;
+    return mss < UINT16_MAX ? mss : UINT16_MAX;
 }
 
 static uint32_t udp_packets(uint64_t bytes, uint32_t mss)
@@ -185,7 +168,7 @@ static uint64_t udp_passes_ps(const struct udp_conf *c, uint32_t mss, uint64_t p
 /* When all is lost that has not come by then; GW_NEVER: no deadline. */
 static uint64_t udp_deadline(const struct udp_conf *c, uint64_t sent_ps)
 {
-    return c->deadline_ps ? udp_later(sent_ps, c->deadline_ps) : GW_NEVER;
+    return c->deadline_ps ? gw_later(sent_ps, c->deadline_ps) : GW_NEVER;
 }
 
 /* ---- the sender ------------------------------------------------------------------------------ */
@@ -230,14 +213,14 @@ static void udp_tx_message(struct gw_tx *tx, uint64_t start, uint64_t end, uint6
         uint64_t blocks = (o->packets + c->k - 1) / c->k;
         uint64_t passes = c->code == UDP_RS ? (uint64_t)c->k * (c->n - c->k) : c->k;
 
-        o->coder_ps = udp_max(t->coder_free_ps, now);
-        t->coder_free_ps = udp_later(o->coder_ps, blocks * udp_passes_ps(c, t->mss, passes));
+        o->coder_ps = gw_max(t->coder_free_ps, now);
+        t->coder_free_ps = gw_later(o->coder_ps, blocks * udp_passes_ps(c, t->mss, passes));
     }
 }
 
 static uint64_t udp_rto(const struct udp_tx *t)
 {
-    uint64_t rto = udp_max(t->conf->rto_min_ps, 3 * t->srtt_ps);
+    uint64_t rto = gw_max(t->conf->rto_min_ps, 3 * t->srtt_ps);
 
     return rto << t->backoff;
 }
@@ -251,7 +234,7 @@ static void udp_arm_poll(struct gw_tx *tx, struct udp_tx *t)
         return;
     if (udp_out(t, t->first)->sent)
         due = t->poll_due_ps;
-    due = udp_min(due, udp_deadline(t->conf, udp_out(t, t->first)->post_ps));
+    due = gw_min(due, udp_deadline(t->conf, udp_out(t, t->first)->post_ps));
     if (due != GW_NEVER)
         tx->host->timer_set(tx->net, &t->poll, due);
 }
@@ -261,9 +244,9 @@ static void udp_emit(struct gw_tx *tx, struct udp_tx *t, struct gw_pkt *p, uint6
     tx->stats.sent_pkts++;
     tx->stats.sent_bytes += udp_hdr(p)->len;
     if (t->conf->rate_bps)
-        t->pace_ps = udp_later(udp_max(t->pace_ps, now),
-                               gw_mul_div((uint64_t)p->len_bytes * 8, GW_PS_PER_S,
-                                          t->conf->rate_bps));
+        t->pace_ps = gw_later(gw_max(t->pace_ps, now),
+                              gw_mul_div((uint64_t)p->len_bytes * 8, GW_PS_PER_S,
+                                         t->conf->rate_bps));
     tx->host->emit_tx(tx, p, now);
 }
 
@@ -328,7 +311,7 @@ static bool udp_send_fence(struct gw_tx *tx, struct udp_tx *t, uint32_t number, 
     udp_hdr(p)->stamp_ps = now;
     o->fences--;
     if (t->mode == UDP_BOUNDED)
-        t->poll_due_ps = udp_later(now, udp_rto(t));
+        t->poll_due_ps = gw_later(now, udp_rto(t));
     udp_emit(tx, t, p, now);
     return true;
 }
@@ -345,7 +328,7 @@ static bool udp_parity_due(const struct udp_tx *t, const struct udp_out *o, uint
         o->parity == c->n - c->k)
         return false;
     block = (o->next - 1) / c->k;
-    *wait_ps = udp_later(o->coder_ps, (block + 1) * udp_passes_ps(c, t->mss, passes));
+    *wait_ps = gw_later(o->coder_ps, (block + 1) * udp_passes_ps(c, t->mss, passes));
     if (*wait_ps <= now)
         *wait_ps = 0;
     return true;
@@ -496,7 +479,7 @@ static void udp_poll_fire(void *owner, uint64_t now)
             tx->stats.timeouts++;
             t->backoff += t->backoff < UDP_BACKOFF;
         }
-        t->poll_due_ps = udp_later(now, udp_rto(t));
+        t->poll_due_ps = gw_later(now, udp_rto(t));
     }
     udp_output(tx, t, now);
 }
@@ -546,13 +529,13 @@ static void udp_tx_packet(struct gw_tx *tx, struct gw_pkt *p, uint64_t now)
 
     if (t->mode == UDP_BOUNDED && h->number - t->first < t->end - t->first &&
         !(p->flags & (GW_PKT_CORRUPT | GW_PKT_TRIMMED))) {
-        uint64_t rtt = now - udp_min(h->stamp_ps, now);
+        uint64_t rtt = now - gw_min(h->stamp_ps, now);
 
         o = udp_out(t, h->number);
         tx->stats.acks_in++;
         t->srtt_ps = t->srtt_ps ? t->srtt_ps - t->srtt_ps / 8 + rtt / 8 : rtt;
         t->backoff = 0;
-        t->poll_due_ps = udp_later(now, udp_rto(t));
+        t->poll_due_ps = gw_later(now, udp_rto(t));
         if (h->kind == UDP_DONE)
             o->done = o->sent = true;
         else if (h->kind == UDP_REPORT && !o->done)
@@ -628,17 +611,17 @@ static uint64_t udp_enough(const struct udp_rx *r, const struct udp_in *in)
     if (r->mode != UDP_BOUNDED || r->conf->share >= 1)
         return bytes;
     less = (uint64_t)((double)bytes * (1 - r->conf->share));
-    return bytes - udp_min(less, bytes);
+    return bytes - gw_min(less, bytes);
 }
 
 static uint64_t udp_due(const struct udp_rx *r, const struct udp_in *in)
 {
-    uint64_t due = udp_min(in->close_ps, udp_deadline(r->conf, in->sent_ps));
+    uint64_t due = gw_min(in->close_ps, udp_deadline(r->conf, in->sent_ps));
 
     if (in->got == in->packets)                     /* the decoder is still at it              */
-        due = udp_min(due, in->ready_ps);
+        due = gw_min(due, in->ready_ps);
     if (r->mode != UDP_BOUNDED && in == r->open)
-        due = udp_min(due, udp_later(udp_max(in->told_ps, r->last_ps), r->conf->quiet_ps));
+        due = gw_min(due, gw_later(gw_max(in->told_ps, r->last_ps), r->conf->quiet_ps));
     return due;
 }
 
@@ -647,7 +630,7 @@ static void udp_rx_arm(struct gw_rx *rx, struct udp_rx *r)
     uint64_t due = GW_NEVER;
 
     for (const struct udp_in *in = r->open; in; in = in->next)
-        due = udp_min(due, udp_due(r, in));
+        due = gw_min(due, udp_due(r, in));
     if (due != GW_NEVER)
         rx->host->timer_set(rx->net, &r->timer, due);
 }
@@ -773,7 +756,7 @@ static void udp_take(struct udp_rx *r, struct udp_in *in, uint32_t i)
 static void udp_decode(struct udp_rx *r, struct udp_in *in, uint64_t passes, uint64_t now)
 {
     in->ready_ps = r->decoder_free_ps =
-        udp_later(udp_max(r->decoder_free_ps, now), udp_passes_ps(r->conf, r->mss, passes));
+        gw_later(gw_max(r->decoder_free_ps, now), udp_passes_ps(r->conf, r->mss, passes));
 }
 
 /* Recovers what block @b allows. */
@@ -782,7 +765,7 @@ static void udp_recover(struct udp_rx *r, struct udp_in *in, uint32_t b, uint64_
     const struct udp_conf *c = r->conf;
     struct udp_block *k = &in->block[b];
     uint32_t first = b * c->k, groups = c->n - c->k;
-    uint32_t size = (uint32_t)udp_min(c->k, in->packets - first), lost = size - k->have;
+    uint32_t size = (uint32_t)gw_min(c->k, in->packets - first), lost = size - k->have;
 
     if (!lost || !k->parity)
         return;
@@ -835,7 +818,7 @@ static void udp_report(struct gw_rx *rx, const struct udp_rx *r, const struct ud
             x->range[n++] = (struct udp_range){ *at, 1 };
         else
             break;
-        *need -= udp_min(*need, udp_len(in->end - in->start, r->mss, *at));
+        *need -= gw_min(*need, udp_len(in->end - in->start, r->mss, *at));
     }
     h->kind = UDP_REPORT;
     h->index = n;
@@ -869,7 +852,7 @@ static void udp_send_done(struct gw_rx *rx, struct gw_pkt *p, uint64_t now)
     struct udp_hdr *h = udp_hdr(p);
 
     if (h->kind != UDP_FENCE)
-        h->stamp_ps = now - udp_min(rx->base_rtt_ps, now);
+        h->stamp_ps = now - gw_min(rx->base_rtt_ps, now);
     h->kind = UDP_DONE;
     h->len = 0;
     p->len_bytes = UDP_HEAD_BYTES;
@@ -900,7 +883,7 @@ static void udp_rx_once(struct gw_rx *rx, struct udp_rx *r, struct udp_in *in, s
 
     rx->host->pkt_free(rx->net, p);
     if (fence && in->close_ps == GW_NEVER)
-        in->close_ps = udp_max(udp_later(now, r->conf->settle_ps), in->ready_ps);
+        in->close_ps = gw_max(gw_later(now, r->conf->settle_ps), in->ready_ps);
     if (udp_due(r, in) <= now)
         udp_finish(rx, r, in, now);
     else if (fence || in->got == in->packets)
@@ -977,36 +960,20 @@ static void udp_rx_fini(struct gw_rx *rx)
 
 /* ---- headers --------------------------------------------------------------------------------- */
 
-static uint8_t *udp_put16(uint8_t *b, uint32_t v)
-{
-    b[0] = (uint8_t)(v >> 8);
-    b[1] = (uint8_t)v;
-    return b + 2;
-}
-
-static uint8_t *udp_put32(uint8_t *b, uint32_t v)
-{
-    return udp_put16(udp_put16(b, v >> 16), v & 0xffff);
-}
-
 static uint32_t udp_encode(const struct gw_pkt *p, const void *ext, const struct gw_flow_addr *a,
                            uint8_t *buf, uint8_t *ip_proto)
 {
     const struct udp_hdr *h = (const struct udp_hdr *)(const void *)p->tp;
-    bool reverse = p->flags & GW_PKT_REVERSE;
     uint8_t *b = buf;
 
     (void)ext;
-    b = udp_put16(b, reverse ? a->dst_port : a->src_port);
-    b = udp_put16(b, reverse ? a->src_port : a->dst_port);
-    b = udp_put16(b, p->len_bytes - GW_ETH_BYTES - 20);
-    b = udp_put16(b, 0);
+    b = gw_put_udp(p, a, b);
     *b++ = h->kind;
     *b++ = h->parity;
-    b = udp_put16(b, h->len);
-    b = udp_put32(b, h->number);
-    b = udp_put32(b, h->index);
-    b = udp_put32(b, (uint32_t)h->start);
+    b = gw_put16(b, h->len);
+    b = gw_put32(b, h->number);
+    b = gw_put32(b, h->index);
+    b = gw_put32(b, (uint32_t)h->start);
     *ip_proto = 17;
     return (uint32_t)(b - buf);
 }
@@ -1014,12 +981,7 @@ static uint32_t udp_encode(const struct gw_pkt *p, const void *ext, const struct
 static uint64_t udp_wire_bytes(const void *conf, uint64_t payload, uint32_t mtu_bytes,
                                uint64_t *frames)
 {
-    uint32_t mss = udp_mss(conf, mtu_bytes);
-    uint64_t n = mss ? payload / mss + (payload % mss != 0) : 0;
-
-    if (frames)
-        *frames = n;
-    return payload + n * UDP_HEAD_BYTES;
+    return gw_seg_wire_bytes(payload, udp_mss(conf, mtu_bytes), UDP_HEAD_BYTES, frames);
 }
 
 /* ---- the three of them ----------------------------------------------------------------------- */

@@ -34,6 +34,7 @@
  */
 #include <gradwire/plugin.h>
 #include <gradwire/alg/pktwin.h>
+#include <gradwire/alg/segments.h>
 
 #define UEC_OWN_BYTES   16u
 #define UEC_HEAD_BYTES  (GW_ETH_BYTES + 20u + 8u + UEC_OWN_BYTES)
@@ -63,10 +64,11 @@ struct uec_tx {
     struct gw_pw_tx win;
     uint64_t cwnd_bytes, cwnd_max, grant_bytes;
     uint64_t target_ps, delay_ps;        /* above the idle path; delay: average                 */
-    uint64_t srtt_ps, rttvar_ps, progress_ps;
+    struct gw_rtt rtt;
+    uint64_t progress_ps;
     uint64_t cut_ps, adapt_ps;           /* no further cut, quick adapt before                  */
     uint64_t round_ps, round_acked, round_lost;
-    uint32_t mss, backoff;
+    uint32_t mss;
     double   carry;                      /* of increases, below a byte                          */
     bool     closed;
     struct gw_timer timer;
@@ -91,26 +93,16 @@ static inline struct uec_hdr *uec_hdr(struct gw_pkt *p)
     return (struct uec_hdr *)(void *)p->tp;
 }
 
-static inline uint64_t uec_later(uint64_t now, uint64_t ps)
-{
-    return ps < GW_NEVER - 1 - now ? now + ps : GW_NEVER - 1;
-}
-
 static uint32_t uec_mss(const struct uec_conf *c, uint32_t mtu_bytes)
 {
-    uint32_t head = UEC_HEAD_BYTES - GW_ETH_BYTES;
-    uint32_t mss = mtu_bytes > head ? mtu_bytes - head : 0;
-
-    return c->payload_bytes && c->payload_bytes < mss ? (uint32_t)c->payload_bytes : mss;
+    return gw_seg_payload(c->payload_bytes, UEC_HEAD_BYTES, mtu_bytes);
 }
 
 /* ---- the sender ------------------------------------------------------------------------------ */
 
 static uint64_t uec_rto(const struct uec_tx *t)
 {
-    uint64_t rto = t->srtt_ps + 4 * t->rttvar_ps;
-
-    return (rto > t->conf->rto_min_ps ? rto : t->conf->rto_min_ps) << t->backoff;
+    return gw_rtt_timeout(&t->rtt, t->conf->rto_min_ps);
 }
 
 static uint64_t uec_window(const struct uec_tx *t)
@@ -156,7 +148,7 @@ static void uec_output(struct gw_tx *tx, struct uec_tx *t, uint64_t now)
             break;
     }
     if (GW_UNLIKELY(!t->timer.armed) && t->win.out_pkts)
-        tx->host->timer_set(tx->net, &t->timer, uec_later(now, uec_rto(t)));
+        tx->host->timer_set(tx->net, &t->timer, gw_later(now, uec_rto(t)));
 }
 
 static void uec_bound(struct uec_tx *t)
@@ -182,7 +174,7 @@ static void uec_steer(struct uec_tx *t, uint32_t acked, bool ce, uint64_t delay,
         double cut = t->conf->gamma * (double)(t->delay_ps - t->target_ps) / (double)t->delay_ps;
 
         t->cwnd_bytes -= (uint64_t)(cut * (double)t->cwnd_bytes);
-        t->cut_ps = uec_later(now, t->srtt_ps);
+        t->cut_ps = gw_later(now, t->rtt.smooth_ps);
     }
     t->carry += more;
     t->cwnd_bytes += (uint64_t)t->carry;
@@ -195,17 +187,17 @@ static void uec_trimmed(struct uec_tx *t, uint32_t bytes, uint64_t now)
 {
     t->round_lost += bytes;
     t->cwnd_bytes -= bytes < t->cwnd_bytes ? bytes : t->cwnd_bytes;
-    if (now >= uec_later(t->round_ps, t->srtt_ps) && t->round_lost > t->round_acked &&
+    if (now >= gw_later(t->round_ps, t->rtt.smooth_ps) && t->round_lost > t->round_acked &&
         now >= t->adapt_ps) {
         t->cwnd_bytes = t->round_acked;
-        t->adapt_ps = uec_later(now, t->srtt_ps);
+        t->adapt_ps = gw_later(now, t->rtt.smooth_ps);
     }
     uec_bound(t);
 }
 
 static void uec_round(struct uec_tx *t, uint64_t now)
 {
-    if (now < uec_later(t->round_ps, 2 * t->srtt_ps))
+    if (now < gw_later(t->round_ps, 2 * t->rtt.smooth_ps))
         return;
     t->round_ps = now;
     t->round_acked = t->round_lost = 0;
@@ -242,7 +234,7 @@ static void uec_tx_packet(struct gw_tx *tx, struct gw_pkt *p, uint64_t now)
     struct uec_tx *t = tx->priv;
     const struct uec_hdr h = *uec_hdr(p);
     uint64_t number = gw_pw_number(t->win.una, h.number), una = t->win.una;
-    uint64_t rtt = now - h.stamp_ps, dev = rtt > t->srtt_ps ? rtt - t->srtt_ps : t->srtt_ps - rtt;
+    uint64_t rtt = now - h.stamp_ps;
     bool good = !(p->flags & (GW_PKT_CORRUPT | GW_PKT_TRIMMED));
     uint32_t bytes;
 
@@ -252,9 +244,8 @@ static void uec_tx_packet(struct gw_tx *tx, struct gw_pkt *p, uint64_t now)
     tx->stats.acks_in++;
     tx->stats.ce_in += h.ce;
     t->progress_ps = now;
-    t->backoff = 0;
-    t->rttvar_ps += dev / 4 - t->rttvar_ps / 4;
-    t->srtt_ps += rtt / 8 - t->srtt_ps / 8;
+    t->rtt.backoff = 0;
+    gw_rtt_sample(&t->rtt, rtt);
     if (h.grant)
         t->grant_bytes = h.grant;
     uec_round(t, now);
@@ -287,13 +278,13 @@ static void uec_tx_fire(void *owner, uint64_t now)
     if (now >= rto && gw_pw_expire(&t->win, now - rto)) {
         tx->stats.timeouts++;
         if (now - t->progress_ps >= rto) {
-            t->backoff += t->backoff < UEC_BACKOFF_MAX;
+            t->rtt.backoff += t->rtt.backoff < UEC_BACKOFF_MAX;
             t->cwnd_bytes = t->mss;                 /* nothing comes back                       */
         }
     }
     uec_output(tx, t, now);
     if (t->win.out_pkts || t->win.lost_pkts)
-        tx->host->timer_set(tx->net, &t->timer, uec_later(now, uec_rto(t) / 2));
+        tx->host->timer_set(tx->net, &t->timer, gw_later(now, uec_rto(t) / 2));
 }
 
 static enum gw_status uec_tx_init(struct gw_tx *tx, uint64_t now, struct gw_error *err)
@@ -314,8 +305,7 @@ static enum gw_status uec_tx_init(struct gw_tx *tx, uint64_t now, struct gw_erro
     if (t->cwnd_max < t->cwnd_bytes)
         t->cwnd_max = t->cwnd_bytes;
     t->target_ps = t->conf->target_ps ? t->conf->target_ps : tx->base_rtt_ps / 2 + 1;
-    t->srtt_ps = tx->base_rtt_ps;
-    t->rttvar_ps = tx->base_rtt_ps / 2;
+    gw_rtt_init(&t->rtt, tx->base_rtt_ps);
     t->progress_ps = t->round_ps = now;
     t->timer = (struct gw_timer){ .fire = uec_tx_fire, .owner = tx, .comp = tx->comp };
     return GW_OK;
@@ -344,7 +334,7 @@ static uint32_t uec_grant(struct gw_rx *rx, struct uec_rx *r, uint64_t now)
     if (!r->active) {
         r->active = true;
         s->active++;
-        rx->host->timer_set(rx->net, &r->timer, uec_later(now, 4 * rx->base_rtt_ps + 1));
+        rx->host->timer_set(rx->net, &r->timer, gw_later(now, 4 * rx->base_rtt_ps + 1));
     }
     part = r->bdp_bytes / s->active;
     part = part < least ? least : part;
@@ -356,7 +346,7 @@ static void uec_rx_fire(void *owner, uint64_t now)
     struct gw_rx *rx = owner;
     struct uec_rx *r = rx->priv;
     struct uec_host *s = rx->shared;
-    uint64_t silent = uec_later(r->last_ps, 4 * rx->base_rtt_ps + 1);
+    uint64_t silent = gw_later(r->last_ps, 4 * rx->base_rtt_ps + 1);
 
     if (now < silent) {
         rx->host->timer_set(rx->net, &r->timer, silent);
@@ -420,31 +410,20 @@ static void uec_rx_fini(struct gw_rx *rx)
 
 /* ---- headers --------------------------------------------------------------------------------- */
 
-static uint8_t *uec_put(uint8_t *b, uint64_t v, int bytes)
-{
-    while (bytes-- > 0)
-        *b++ = (uint8_t)(v >> (8 * bytes));
-    return b;
-}
-
 static uint32_t uec_encode(const struct gw_pkt *p, const void *ext, const struct gw_flow_addr *a,
                            uint8_t *buf, uint8_t *ip_proto)
 {
     const struct uec_hdr *h = (const struct uec_hdr *)(const void *)p->tp;
-    bool reverse = p->flags & GW_PKT_REVERSE;
     uint8_t *b = buf;
 
     (void)ext;
-    b = uec_put(b, reverse ? a->dst_port : a->src_port, 2);
-    b = uec_put(b, reverse ? a->src_port : a->dst_port, 2);
-    b = uec_put(b, p->len_bytes - GW_ETH_BYTES - 20, 2);
-    b = uec_put(b, 0, 2);
-    b = uec_put(b, h->kind, 1);
-    b = uec_put(b, (uint64_t)h->ce | (p->flags & GW_PKT_TRIMMED), 1);
-    b = uec_put(b, h->len, 2);
-    b = uec_put(b, h->number, 4);
-    b = uec_put(b, h->cum, 4);
-    b = uec_put(b, h->grant, 4);
+    b = gw_put_udp(p, a, b);
+    *b++ = h->kind;
+    *b++ = (uint8_t)(h->ce | (p->flags & GW_PKT_TRIMMED));
+    b = gw_put16(b, h->len);
+    b = gw_put32(b, h->number);
+    b = gw_put32(b, (uint32_t)h->cum);
+    b = gw_put32(b, h->grant);
     *ip_proto = 17;
     return (uint32_t)(b - buf);
 }
@@ -452,12 +431,7 @@ static uint32_t uec_encode(const struct gw_pkt *p, const void *ext, const struct
 static uint64_t uec_wire_bytes(const void *conf, uint64_t payload, uint32_t mtu_bytes,
                                uint64_t *frames)
 {
-    uint32_t mss = uec_mss(conf, mtu_bytes);
-    uint64_t n = mss ? payload / mss + (payload % mss != 0) : 0;
-
-    if (frames)
-        *frames = n;
-    return payload + n * UEC_HEAD_BYTES;
+    return gw_seg_wire_bytes(payload, uec_mss(conf, mtu_bytes), UEC_HEAD_BYTES, frames);
 }
 
 static const struct gw_transport_ops uec_ops = {

@@ -91,6 +91,22 @@ static inline uint64_t gw_mul_div(uint64_t a, uint64_t b, uint64_t c)
     return q > UINT64_MAX ? UINT64_MAX : (uint64_t)q;
 }
 
+static inline uint64_t gw_min(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline uint64_t gw_max(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* @more_ps after @now_ps; at the very end of time the engine ends the run. */
+static inline uint64_t gw_later(uint64_t now_ps, uint64_t more_ps)
+{
+    return more_ps < GW_NEVER - 1 - now_ps ? now_ps + more_ps : GW_NEVER - 1;
+}
+
 /*
  * gw_tx_ps() - time that @size_bytes take on a link of @rate_bps, the remainder carried
  *
