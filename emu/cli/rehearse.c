@@ -112,7 +112,6 @@ static void stage_maps(struct stage *s, struct gw_tree *t, uint32_t dev)
     struct gw_value *map = (struct gw_value *)(uintptr_t)g->link[dev / 2].dir[dev & 1].qdisc;
     struct gw_value *v = s->r->qdisc && s->r->qdisc->kind == GW_V_LIST ? s->r->qdisc->child : NULL;
     struct gw_error quiet = { 0 };
-    uint32_t at;
 
     if (map)
         gw_tree_set_root(t, map, s->r->skip, &quiet);
@@ -120,7 +119,7 @@ static void stage_maps(struct stage *s, struct gw_tree *t, uint32_t dev)
         const struct gw_value *d = v->kind == GW_V_MAP ? gw_value_get(v, "dev") : NULL;
 
         memset(&quiet, 0, sizeof quiet);
-        if (d && d->text && gw_graph_find_dev(g, d->text, "", &at, &quiet) == GW_OK && at == dev)
+        if (d && d->text && net_dev_names(s->r->net, d->text, dev))
             gw_tree_set_root(t, v, s->r->skip, &quiet);
     }
 }

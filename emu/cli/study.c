@@ -461,7 +461,7 @@ static void read_tc(struct gw_study *s, struct gw_value *v, struct gw_error *err
 static void switch_qdiscs(struct gw_study *s, struct gw_value *v, struct gw_error *err)
 {
     for (uint32_t i = 0; i < s->net->ports && err->code == GW_OK; i++)
-        if (!s->net->port[i].is_nic)
+        if (net_dev_names(s->net, "switches", i))
             gw_tree_set_root(s->net->port[i].tree, v, qdisc_skip, err);
 }
 

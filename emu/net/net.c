@@ -295,6 +295,16 @@ static enum gw_status default_fifo(struct net *n, uint32_t id, struct gw_error *
     return gw_tree_graft(o->tree, q, GW_TC_ROOT, 0, err);
 }
 
+bool net_dev_names(const struct net *n, const char *name, uint32_t id)
+{
+    struct gw_error quiet = { 0 };
+    uint32_t dev;
+
+    if (!strcmp(name, "switches"))
+        return !n->port[id].is_nic;
+    return gw_graph_find_dev(n->graph, name, "", &dev, &quiet) == GW_OK && dev == id;
+}
+
 enum gw_status net_default_queue(struct net *n, uint32_t id, struct gw_error *err)
 {
     struct net_port *o = &n->port[id];

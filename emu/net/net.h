@@ -339,6 +339,9 @@ void net_deliver(void *net, uint32_t node, struct gw_pkt *p, uint64_t now_ps);
 enum gw_status net_set_pfc(struct net *n, const struct net_pfc_conf *c, const bool *node,
                            const char *where, struct gw_error *err);
 uint64_t net_auto_limit(uint64_t rate_bps, uint64_t delay_ps);
+/* What `dev: @name` of an entry of `qdisc:` names: directed link @id, or with `switches` each whose
+ * port is no host's own. */
+bool net_dev_names(const struct net *n, const char *name, uint32_t id);
 
 /* pfc.c */
 uint64_t net_pfc_headroom(const struct net *n, uint32_t link);    /* bytes; the link's receiver */

@@ -135,6 +135,17 @@ like 'explain: delay' "$(cat out.txt)" 'effective delay v:a: 10 ms on average, a
 like 'explain: loss' "$(cat out.txt)" 'effective loss  v:a: 1 % of full packets'
 like 'explain: frames' "$(cat out.txt)" 'offered 8 Mbit/s, 100 % of what passes tbf 1:'
 
+# The entry that names all switches is part of what the lines find.
+printf '%s\n' 'schema: 1' 'topology: {kind: star, hosts: 2, link: {rate: 1gbit, delay: 1us}}' \
+    'qdisc: [{dev: switches, kind: tbf, rate: 100mbit, burst: 20kB, limit: 1MB}]' \
+    'jobs: [{traffic: flows, flows: [{from: h0, to: h1, bytes: 1MB}]}]' 'events:' \
+    '  - {at: 5ms, tc: "qdisc change dev h1-s0:s0 root tbf rate 50mbit burst 20kb limit 1mb"}' >all.yaml
+call check all.yaml
+is 'events: of a device that `switches` names' "$rc" 0
+sed -i 's/h1-s0:s0/h1-s0:h1/' all.yaml
+refused 'events: of a host, which it does not name' 'Qdisc not found' check all.yaml
+rm all.yaml
+
 # What the run leaves.
 call run events.yaml -o timed
 is 'events: run' "$rc" 0
