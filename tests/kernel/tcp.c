@@ -164,6 +164,12 @@ static double median(const struct samples *s)
     return m;
 }
 
+static void drop(struct samples *s)
+{
+    free(s->v);
+    *s = (struct samples){ 0 };
+}
+
 /* ---- the reference's tables ---------------------------------------------------------------- */
 
 struct table {
@@ -317,7 +323,7 @@ static void share_cell(struct cell *c, const struct table *t)
     c->cost = number(t, "sent_pkts_mean") * 4 / 3;
     snprintf(c->key, sizeof c->key, "share %s %s %gM %gms q%s", c->cc, c->qdisc, c->rate_mbit,
              c->rtt_ms, c->limit_word);
-    free(start.v);
+    drop(&start);
 }
 
 static void parallel_cell(struct cell *c, const struct table *t)
@@ -335,6 +341,20 @@ static void parallel_cell(struct cell *c, const struct table *t)
     c->cost = c->bytes / MSS + number(t, "retrans_mean");
     snprintf(c->key, sizeof c->key, "parallel %s x%g %gM %gms %g%% q%s", c->cc, c->streams,
              c->rate_mbit, c->rtt_ms, c->loss_pct, c->limit_word);
+}
+
+static void forget(struct cell *c)
+{
+    drop(&c->want_all);
+    drop(&c->got);
+    drop(&c->got_all);
+    drop(&c->late);
+    drop(&c->queue_len);
+    drop(&c->jain);
+    drop(&c->retrans);
+    drop(&c->timeouts);
+    for (unsigned i = 0; i < FLOWS_MAX; i++)
+        drop(&c->share[i]);
 }
 
 static void read_row(enum kind kind, const struct table *t)
@@ -357,6 +377,8 @@ static void read_row(enum kind kind, const struct table *t)
     fill[kind](c, t);
     if (!g.filter || !fnmatch(g.filter, c->key, 0))
         g.cells++;
+    else
+        forget(c);
 }
 
 static void read_table(enum kind kind, const char *suffix)
@@ -950,6 +972,7 @@ int main(int argc, char **argv)
 {
     char cmd[128];
     unsigned kept = 0;
+    int code;
 
     options(argc, argv);
     copy(g.work, sizeof g.work, "/tmp/gradwire-tcp-XXXXXX");
@@ -963,6 +986,8 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < g.cells; i++)
         if (g.all || g.cell[i].cost <= g.cost_max)
             g.cell[kept++] = g.cell[i];
+        else
+            forget(&g.cell[i]);
     g.cells = kept;
     run_all();
     printf("%-56s %10s %10s %7s bar\n", "cell", "kernel", "gradwire", "ratio");
@@ -974,5 +999,9 @@ int main(int argc, char **argv)
     snprintf(cmd, sizeof cmd, "rm -rf %s", g.work);
     if (system(cmd))
         die("%s failed", cmd);
-    return summary();
+    code = summary();
+    for (unsigned i = 0; i < g.cells; i++)
+        forget(&g.cell[i]);
+    free(g.cell);
+    return code;
 }
