@@ -68,7 +68,7 @@ static bool net_tables(struct net *n)
     n->ports = 2 * g->link_count;
     n->port = aligned_alloc(64, (n->ports + 1) * sizeof *n->port);
     n->port_flags = calloc(n->ports + 1, 1);
-    n->delivered = calloc(n->ports + 1, sizeof *n->delivered);
+    n->arrivals = calloc(n->ports + 1, sizeof *n->arrivals);
     n->link_rate_bps = calloc(n->ports + 1, sizeof *n->link_rate_bps);
     n->salt = calloc(n->nodes, sizeof *n->salt);
     n->down = calloc(n->nodes, sizeof *n->down);
@@ -76,7 +76,7 @@ static bool net_tables(struct net *n)
     n->host_node = calloc(n->nodes, sizeof *n->host_node);
     n->dmod_div = calloc(n->nodes, sizeof *n->dmod_div);
     n->spray_shift = calloc(n->nodes, 1);
-    if (!n->port || !n->port_flags || !n->delivered || !n->link_rate_bps || !n->salt ||
+    if (!n->port || !n->port_flags || !n->arrivals || !n->link_rate_bps || !n->salt ||
         !n->down || !n->host_index || !n->host_node || !n->dmod_div || !n->spray_shift)
         return false;
     memset(n->port, 0, n->ports * sizeof *n->port);
@@ -262,7 +262,7 @@ void net_free(struct net *n)
     free(n->buffer);
     free(n->pfc);
     free(n->port_flags);
-    free(n->delivered);
+    free(n->arrivals);
     free(n->link_rate_bps);
     free(n->salt);
     free(n->down);
@@ -491,6 +491,7 @@ enum gw_status net_ready(struct net *n, struct gw_error *err)
 {
     uint64_t horizon = gw_engine_horizon_ps(n->engine);
 
+    n->far_ps = horizon / 4;
     for (uint32_t i = 0; i < n->ports; i++) {
         struct net_port *o = &n->port[i];
         struct gw_qdisc *root = o->tree->root;
@@ -660,7 +661,7 @@ static uint64_t in_flight(const struct net *n, uint32_t id)
 {
     const struct net_port *o = &n->port[id];
 
-    return o->sent_pkts + o->duplicated_pkts - o->lost_pkts - n->delivered[id].pkts +
+    return o->sent_pkts + o->duplicated_pkts - o->lost_pkts - n->arrivals[id].pkts +
            (o->mode == PORT_QUEUED && o->tree->root ? o->tree->root->backlog_pkts : 0) +
            (o->pfc ? o->pfc->other.count + o->pfc->control.count : 0);
 }
@@ -716,7 +717,7 @@ void net_finish_records(struct net *n)
         struct gw_rec_link_total t = {
             .link = i, .sent_pkts = o->sent_pkts - pkts, .sent_bytes = o->sent_bytes - bytes,
             .wire_bytes = o->sent_bytes - bytes + (o->sent_pkts - pkts) * o->framing_bytes,
-            .delivered_pkts = n->delivered[i].pkts, .delivered_bytes = n->delivered[i].bytes,
+            .delivered_pkts = n->arrivals[i].pkts, .delivered_bytes = n->arrivals[i].bytes,
             .in_flight_pkts = in_flight(n, i),
             .busy_ps = o->busy_ps - (o->free_ps > now ? o->free_ps - now : 0),
             .wait_sum_ps_hi = (uint64_t)(o->wait_sum_ps >> 64),
@@ -751,12 +752,12 @@ enum gw_status net_check_books(struct net *n, struct gw_error *err)
         const struct net_port *o = &n->port[i];
         char dev[256];
 
-        if (o->sent_pkts + o->duplicated_pkts < o->lost_pkts + n->delivered[i].pkts)
+        if (o->sent_pkts + o->duplicated_pkts < o->lost_pkts + n->arrivals[i].pkts)
             return gw_fail(err, GW_BUG, "%s: more packets arrived than were sent (%llu sent, %llu "
                            "delivered, %llu lost); this is a fault of gradwire",
                            gw_graph_dev_name(n->graph, i, dev, sizeof dev),
                            (unsigned long long)o->sent_pkts,
-                           (unsigned long long)n->delivered[i].pkts,
+                           (unsigned long long)n->arrivals[i].pkts,
                            (unsigned long long)o->lost_pkts);
         flying += in_flight(n, i);
     }

@@ -70,6 +70,7 @@ enum net_port_flag {              /* kept apart from the port, in one byte an ar
     PORT_RX_CAP  = 2,             /* a capture at the far end                                   */
     PORT_LOG     = 4,             /* packet log                                                 */
     PORT_PFC     = 8,             /* pause frames may arrive                                    */
+    PORT_FAR     = 16,            /* as PORT_LONG, as long as the FIFO is not empty             */
 };
 
 struct net_wait {                 /* a packet that has not begun to be serialised               */
@@ -110,7 +111,6 @@ struct __attribute__((aligned(64))) net_port {
     uint64_t buffer_bytes;        /* of it held by this port                                    */
     struct net_pfc *pfc;          /* flow control: can be paused, or sends pauses; NULL: neither */
     struct gw_tree *tree;         /* always there; its root may be absent (default queue)       */
-    struct gw_pkt *flight_head, *flight_tail;            /* PORT_LONG                           */
     struct gw_timer timer;        /* queued: end of serialisation or next_ps; NIC: room again   */
     struct net_conn *room_head, *room_tail, *serving;    /* flows that wait for room            */
     uint64_t room_ps, room_low_ps;
@@ -254,8 +254,10 @@ struct net {
     struct net_buffer *buffer;    /* per node; size 0: none. NULL: no switch has one            */
     uint8_t  *port_flags;
     struct net_arrivals {         /* per directed link, by arrival                              */
-        uint64_t pkts, bytes;
-    } *delivered;
+        uint64_t pkts, bytes;     /* delivered                                                  */
+        struct gw_pkt *head, *tail;   /* on the way: PORT_LONG, PORT_FAR                        */
+    } *arrivals;
+    uint64_t far_ps;              /* a longer queue's packets wait in that FIFO                 */
     uint32_t *salt;               /* per node                                                   */
     uint32_t *nic;                /* per node: only out link, or GW_NONE: ask the routes        */
     uint32_t *down;               /* per node: directed link from its leaf switch to it         */

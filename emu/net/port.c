@@ -5,8 +5,8 @@
  * arrival = free + delay, one event. Packets that have not begun are kept in a small ring (start,
  * length), so that limits and queue lengths are exactly those of a queued FIFO: the packet that is
  * being serialised does not count. Queued: the discipline holds the packets, the port's timer ends
- * each serialisation. Long links (delay beyond the wheel) keep their packets in a FIFO with one
- * pending event.
+ * each serialisation. Long links (delay beyond the wheel) and, by arithmetic, ports with a queue that
+ * reaches beyond it keep their packets in a FIFO with one pending event.
  *
  * Left out here: pauses, circuits and rate changes while running (the discipline contract and the
  * modes are prepared for them).
@@ -110,30 +110,37 @@ static inline void fly(struct net *n, struct net_port *o, struct gw_pkt *p, uint
 {
     p->stamp_ps = arrive_ps;
     p->in_port = o->id;
-    if (GW_UNLIKELY(o->flags & PORT_LONG) && in_order) {
+    if (GW_UNLIKELY(o->flags & (PORT_LONG | PORT_FAR)) && in_order) {
+        struct net_arrivals *a = &n->arrivals[o->id];
+
         p->next = NULL;
-        if (o->flight_tail) {
-            o->flight_tail->next = p;
-            o->flight_tail = p;
+        if (a->tail) {
+            a->tail->next = p;
+            a->tail = p;
             return;
         }
-        o->flight_head = o->flight_tail = p;
+        a->head = a->tail = p;
     }
     gw_engine_post(n->engine, arrive_ps, o->to, n->nodes + o->id, o->count++, p);
 }
 
-/* The next packet of a long link becomes the pending event. */
+/* The next packet of the FIFO becomes the pending event; the one behind it is fetched meanwhile. */
 static void fly_next(struct net *n, struct net_port *o, struct gw_pkt *arrived)
 {
-    if (o->flight_head != arrived)
-        return;                                     /* it was sent out of order                */
-    o->flight_head = arrived->next;
-    if (!o->flight_head) {
-        o->flight_tail = NULL;
+    struct net_arrivals *a = &n->arrivals[o->id];
+    struct gw_pkt *p = arrived->next;
+
+    if (a->head != arrived)
+        return;                                     /* it was sent out of order, or before     */
+    a->head = p;
+    if (!p) {
+        a->tail = NULL;
+        o->flags &= (uint8_t)~PORT_FAR;
+        n->port_flags[o->id] &= (uint8_t)~PORT_FAR;
         return;
     }
-    gw_engine_post(n->engine, o->flight_head->stamp_ps, o->to, n->nodes + o->id, o->count++,
-                   o->flight_head);
+    __builtin_prefetch(p->next);
+    gw_engine_post(n->engine, p->stamp_ps, o->to, n->nodes + o->id, o->count++, p);
 }
 
 static void through_channel(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t sent_ps)
@@ -228,6 +235,10 @@ static bool queue_up(struct net *n, struct net_port *o, struct gw_pkt *p, uint64
     }
     note_queue(o, o->wait_bytes, o->wait_count);
     note_wait(o, o->free_ps - now_ps);
+    if (o->free_ps - now_ps > n->far_ps && !o->channel) {
+        o->flags |= PORT_FAR;
+        n->port_flags[o->id] |= PORT_FAR;
+    }
     return true;
 }
 
@@ -577,7 +588,7 @@ uint32_t net_next(const struct net *n, uint32_t node, uint32_t dst, uint32_t has
 
 static void arrive_flagged(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t now_ps)
 {
-    if (o->flags & PORT_LONG)
+    if (o->flags & (PORT_LONG | PORT_FAR))
         fly_next(n, o, p);
     if (o->cap_rx) {
         struct net_conn *c = p->flags & GW_PKT_FRAME ? NULL : n->conn[p->flow];
@@ -595,8 +606,8 @@ void net_deliver(void *net, uint32_t node, struct gw_pkt *p, uint64_t now_ps)
     uint32_t in = p->in_port, out;
 
     n->hops++;
-    n->delivered[in].pkts++;
-    n->delivered[in].bytes += p->len_bytes;
+    n->arrivals[in].pkts++;
+    n->arrivals[in].bytes += p->len_bytes;
     if (GW_UNLIKELY(n->port_flags[in])) {
         arrive_flagged(n, &n->port[in], p, now_ps);
         if (gw_pkt_is_pause(p)) {
