@@ -8,11 +8,13 @@
  *
  * The grid comes on standard input, a cell a line, words separated by blanks:
  *     bulk CC RATE_MBIT RTT_MS LOSS_PCT ACKLOSS_PCT QUEUE RUNS SECONDS
- *     msg PATTERN CC RATE_MBIT RTT_MS LOSS_PCT QUEUE BYTES GAP_MS MESSAGES
+ *     msg PATTERN CC RATE_MBIT RTT_MS LOSS_PCT QUEUE BYTES GAP_MS MESSAGES [RUNS]
  *     parallel CC STREAMS RATE_MBIT RTT_MS LOSS_PCT QUEUE BYTES RUNS
  * PATTERN is fresh (a connection a message), warm (one connection; GAP_MS after the arrival of the
- * last) or period (every GAP_MS). `trace MS` before a line prints the sender's TCP_INFO every MS
- * milliseconds to standard error. Connections of warm and parallel open before loss is switched on.
+ * last) or period (every GAP_MS), all of it RUNS times. `trace MS` before a line prints the sender's TCP_INFO every MS
+ * milliseconds to standard error; `packets` prints what passes the sender's interface from then on: time,
+ * direction, sequence number, payload bytes, ACK, window, flags and SACK blocks, relative to the SYNs.
+ * Connections of warm and parallel open before loss is switched on.
  * Writes go in one blocking call per message; the reader is prompt.
  *
  * Usage: recordtcp goodput|fct|parallel, which says the table; lines of other tables are skipped.
@@ -34,6 +36,7 @@
 
 #include <arpa/inet.h>
 #include <linux/ethtool.h>
+#include <linux/if_packet.h>
 #include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <net/if.h>
@@ -42,7 +45,7 @@
 #include <sys/socket.h>
 
 #define STREAMS_MAX 16
-#define RUNS_MAX 1000
+#define RUNS_MAX 20000
 #define CHUNK (1u << 20)
 #define PORT 5001
 
@@ -338,6 +341,65 @@ static void *tracer_main(void *arg)
     return NULL;
 }
 
+static uint32_t get32(const uint8_t *b)
+{
+    return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
+}
+
+/* One IPv4 packet of a connection that this side opens; @base: both sides' initial numbers. */
+static void print_packet(const uint8_t *b, ssize_t n, bool out, double at, uint32_t base[2])
+{
+    const uint8_t *t = b + 4 * (b[0] & 15), *end = t + 4 * (t[12] >> 4), *o = t + 20;
+    uint32_t seq = get32(t + 4), ack = get32(t + 8), bytes;
+
+    if (n < 40 || b[9] != IPPROTO_TCP || end > b + n)
+        return;
+    bytes = (uint32_t)(b[2] << 8 | b[3]) - (uint32_t)(end - b);
+    if (t[13] & 2)
+        base[!out] = seq + 1;
+    fprintf(stderr, "pkt %.6f %s %d %u ack %d win %d flags %02x", at, out ? "out" : "in",
+            (int)(seq - base[!out]), bytes, (int)(ack - base[out]), t[14] << 8 | t[15], t[13]);
+    while (o < end && *o) {
+        if (*o == 5)
+            for (int i = 2; i + 8 <= o[1]; i += 8)
+                fprintf(stderr, " %d-%d", (int)(get32(o + i) - base[out]),
+                        (int)(get32(o + i + 4) - base[out]));
+        o += *o == 1 || !o[1] ? 1 : o[1];
+    }
+    fputc('\n', stderr);
+}
+
+static void *sniffer_main(void *arg)
+{
+    static uint8_t buf[2048];
+    uint32_t base[2] = { 0 };
+    int fd, big = 1 << 28, yes = 1;
+
+    (void)arg;
+    enter(0);
+    fd = socket(AF_PACKET, SOCK_DGRAM, htons(0x0003));
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &big, sizeof big);
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &yes, sizeof yes))
+        die("packet socket");
+    for (;;) {
+        struct sockaddr_ll from;
+        char   room[128];
+        struct iovec v = { buf, sizeof buf };
+        struct msghdr m = { .msg_name = &from, .msg_namelen = sizeof from, .msg_iov = &v,
+                            .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room };
+        ssize_t n = recvmsg(fd, &m, 0);
+        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+        struct timespec at = { 0 };
+
+        if (c && c->cmsg_type == SCM_TIMESTAMPNS)
+            memcpy(&at, CMSG_DATA(c), sizeof at);
+        if (n > 0 && ntohs(from.sll_protocol) == 0x0800)
+            print_packet(buf, n, from.sll_pkttype == PACKET_OUTGOING,
+                         (double)(at.tv_sec % 100000) + (double)at.tv_nsec * 1e-9, base);
+    }
+    return NULL;
+}
+
 /* A connection before all others, so that none of them waits for ARP. */
 static void warm_up(void)
 {
@@ -440,7 +502,8 @@ static void bulk(const struct cell *c)
     putchar('\n');
 }
 
-static void messages(const struct cell *c)
+/* One connection's messages, or as many connections; their times. */
+static void message_run(const struct cell *c, double *value)
 {
     bool     fresh = !strcmp(c->pattern, "fresh"), period = !strcmp(c->pattern, "period");
     struct sender s;
@@ -454,7 +517,6 @@ static void messages(const struct cell *c)
         fd = accept(g.listener, NULL, NULL);
         bottleneck(c, true);
     }
-    g.retrans = 0;
     next = now();
     for (unsigned i = 0; i < c->messages; i++) {
         sleep_s(next - now());
@@ -464,7 +526,7 @@ static void messages(const struct cell *c)
             fd = accept(g.listener, NULL, NULL);
         if (read_until(fd, c->bytes, begin + 1000) != c->bytes)
             die("a message of %llu bytes", (unsigned long long)c->bytes);
-        g.value[i] = now() - begin;
+        value[i] = now() - begin;
         next = period ? next + c->gap_ms / 1e3 : now() + c->gap_ms / 1e3;
         if (fresh) {
             sender_retrans(&s);
@@ -472,17 +534,29 @@ static void messages(const struct cell *c)
             close(s.fd);
         }
     }
-    sender_retrans(&s);
-    if (!fresh)
+    if (!fresh) {
+        sender_retrans(&s);
         close(fd);
+    }
     close(g.listener);
     sender_stop(&s);
+}
+
+static void messages(const struct cell *c)
+{
+    bool     period = !strcmp(c->pattern, "period");
+    unsigned all = c->messages * c->runs;
+
+    g.retrans = 0;
+    for (unsigned i = 0; i < c->runs; i++) {
+        message_run(c, g.value + i * c->messages);
+        sleep_s(1);
+    }
     printf("%s%s,%s,%g,%g,%g,%u,%llu,%g,%u,%.6g,%.6g,%.6g,", period ? "period_restart1" : c->pattern,
            !strcmp(c->pattern, "warm") ? c->gap_ms == 1000 ? "_gap1000" : "_gap20" : "", c->cc,
            c->rate_mbit, c->rtt_ms, c->loss_pct, c->queue, (unsigned long long)c->bytes, c->gap_ms,
-           c->messages, mean(g.value, c->messages), deviation(g.value, c->messages),
-           g.retrans * 1.0 / c->messages);
-    print_values(g.value, c->messages);
+           c->messages, mean(g.value, all), deviation(g.value, all), g.retrans * 1.0 / all);
+    print_values(g.value, all);
     putchar('\n');
 }
 
@@ -549,22 +623,25 @@ static const char *const parallel_head =
 /* Plays one line if it belongs to @table. */
 static void play(char *line, const char *table)
 {
-    struct cell c = { .streams = 1 };
+    struct cell c = { .streams = 1, .runs = 1 };
     unsigned long long bytes = 0;
     pthread_t tracer;
 
-    if (sscanf(line, "trace %lf", &g.trace_ms) == 1) {
+    if (!strcmp(line, "packets\n")) {
+        if (pthread_create(&tracer, NULL, sniffer_main, NULL))
+            die("thread");
+    } else if (sscanf(line, "trace %lf", &g.trace_ms) == 1) {
         if (pthread_create(&tracer, NULL, tracer_main, NULL))
             die("thread");
     } else if (sscanf(line, "bulk %15s %lf %lf %lf %lf %u %u %lf", c.cc, &c.rate_mbit, &c.rtt_ms,
                       &c.loss_pct, &c.ackloss_pct, &c.queue, &c.runs, &c.seconds) == 8) {
         if (!strcmp(table, "goodput") && c.runs <= RUNS_MAX)
             bulk(&c);
-    } else if (sscanf(line, "msg %15s %15s %lf %lf %lf %u %llu %lf %u", c.pattern, c.cc,
+    } else if (sscanf(line, "msg %15s %15s %lf %lf %lf %u %llu %lf %u %u", c.pattern, c.cc,
                       &c.rate_mbit, &c.rtt_ms, &c.loss_pct, &c.queue, &bytes, &c.gap_ms,
-                      &c.messages) == 9) {
+                      &c.messages, &c.runs) >= 9) {
         c.bytes = bytes;
-        if (!strcmp(table, "fct") && c.messages <= RUNS_MAX)
+        if (!strcmp(table, "fct") && (uint64_t)c.messages * c.runs <= RUNS_MAX)
             messages(&c);
     } else if (sscanf(line, "parallel %15s %u %lf %lf %lf %u %llu %u", c.cc, &c.streams,
                       &c.rate_mbit, &c.rtt_ms, &c.loss_pct, &c.queue, &bytes, &c.runs) == 8) {
