@@ -21,6 +21,13 @@ tests_kernel_ktrace_LDFLAGS    = -fno-sanitize=all
 check_scripts += tests/kernel/recorded.sh tests/kernel/traces.sh
 EXTRA_DIST    += tests/kernel/guest.sh tests/kernel/build-kernel tests/kernel/kernel.config
 EXTRA_DIST    += tests/data/tc/ktraces.gz
+# Loaded before user-mode Linux, see there: plain whatever the rest is built with.
+check_DATA    += tests/kernel/xstate.so
+CLEANFILES    += tests/kernel/xstate.so
+EXTRA_DIST    += tests/kernel/xstate.c
+tests/kernel/xstate.so: tests/kernel/xstate.c
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(CC) $(CFLAGS) -fno-sanitize=all -fPIC -shared -o $@ \
+	    $(srcdir)/tests/kernel/xstate.c
 
 # TCP against the kernel's, cell by cell; `make tcp-grid` plays all cells.
 check_PROGRAMS         += tests/kernel/tcp

@@ -189,6 +189,41 @@ static void test_fq_codel_words(void)
     check_words(&gw_qdisc_fq_codel, rows, GW_ARRAY_LEN(rows));
 }
 
+/*
+ * How often CoDel drops again: it goes on where it was only if it was so a short while ago. A count
+ * that fq_codel raised before the first time is no such memory, at whatever time a run begins.
+ */
+static void test_codel_again(void)
+{
+    static const struct { uint32_t count, lastcount, drop_next, now, want; } rows[] = {
+        { 0, 0, 0, 5000, 1 },
+        { 7, 0, 0, 5000, 1 },                    /* thinned out, never in the dropping state      */
+        { 7, 0, 0, 5000000, 1 },
+        { 9, 1, 100000, 120000, 8 },
+        { 9, 1, 100000, 100000 + 16 * 97656, 1 },
+        { 2, 1, 100000, 120000, 1 },
+    };
+    struct gw_codel_parms c;
+    struct gw_codel_stats stats = { 0 };
+    uint64_t backlog = 9000;
+    struct fake f;
+
+    CU_ASSERT_EQUAL_FATAL(fake_start(&f, &gw_qdisc_codel, "", 1), GW_OK);
+    gw_codel_defaults(&c, 1514);
+    c.ecn = true;
+    for (size_t i = 0; i < GW_ARRAY_LEN(rows); i++) {
+        struct gw_codel v = { .count = rows[i].count, .lastcount = rows[i].lastcount,
+                              .drop_next = rows[i].drop_next, .inv_sqrt = 30000 };
+        struct gw_codel_queue cq = { &f.q, NULL, &backlog, NULL };
+        struct gw_pkt p = { .ecn = GW_ECN_ECT0 };
+
+        gw_codel_enter(&cq, &p, &c, &v, &stats, rows[i].now);
+        CHECK_ROW(v.count == rows[i].want, "row %zu: got count %u want %u", i, v.count,
+                  rows[i].want);
+    }
+    fake_end(&f);
+}
+
 /* Over the limit the tail goes; change drops what is too much; reset empties. */
 static void test_codel_limit(void)
 {
@@ -356,6 +391,7 @@ static const struct gw_case cases[] = {
     { "codel: ecn and ce_threshold", test_codel_ce },
     { "codel: words", test_codel_words },
     { "codel: limit, change, reset", test_codel_limit },
+    { "codel: again", test_codel_again },
     { "codel: Newton", test_codel_newton },
     { "fq_codel: words", test_fq_codel_words },
     { "fq_codel: three flows", test_fq_codel_flows },

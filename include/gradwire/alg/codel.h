@@ -150,7 +150,11 @@ static inline struct gw_pkt *gw_codel_go_on(const struct gw_codel_queue *cq, str
     return p;
 }
 
-/* Enters the dropping state with one drop (or mark). */
+/*
+ * Enters the dropping state with one drop (or mark). A flow that fq_codel thinned has a count before
+ * its first time here: the kernel then takes its zeroed drop_next for a time, which is long ago on a
+ * machine that was started more than 16 intervals and less than 36 minutes ago. So it is here.
+ */
 static inline struct gw_pkt *gw_codel_enter(const struct gw_codel_queue *cq, struct gw_pkt *p,
                                             const struct gw_codel_parms *c, struct gw_codel *v,
                                             struct gw_codel_stats *s, uint32_t now)
@@ -163,7 +167,7 @@ static inline struct gw_pkt *gw_codel_enter(const struct gw_codel_queue *cq, str
     }
     v->dropping = true;
     delta = v->count - v->lastcount;
-    if (delta > 1 && gw_codel_before(now - v->drop_next, 16 * c->interval)) {
+    if (v->lastcount && delta > 1 && gw_codel_before(now - v->drop_next, 16 * c->interval)) {
         v->count = delta;
         gw_codel_newton(v);
     } else {

@@ -89,18 +89,25 @@ static inline uint8_t gw_red_byte(double v)
     return v > -2147483649.0 && v < 2147483648.0 ? (uint8_t)(int32_t)v : 0;
 }
 
-/* stab[t >> Scell_log] = -log2-like damping for idle time t; returns Scell_log or -1. */
+/* A double in 32 bits, as x86-64 cuts it: by way of 64 of them. */
+static inline uint32_t gw_red_u32(double v)
+{
+    return v < 9223372036854775808.0 ? (uint32_t)(uint64_t)v : 0;
+}
+
+/*
+ * stab[t >> Scell_log] = -log2-like damping for idle time t; returns Scell_log. tc divides by
+ * 1 << Scell_log, an int that is negative at 31, so that its search ends there at the latest.
+ */
 static inline int gw_red_idle_table(int wlog, uint32_t avpkt, uint32_t rate, uint8_t *stab)
 {
     double us = 1e6 * ((double)avpkt / rate);
-    double ticks = (uint32_t)((us < 4294967296.0 ? (uint32_t)us : UINT32_MAX) * 15.625);
+    double ticks = gw_red_u32(gw_red_u32(us) * 15.625);
     double lw = -log(1.0 - 1.0 / (1u << wlog)) / ticks, longest = 31 / lw;
     int clog = 0;
 
-    while (clog < 32 && !(longest / (double)(UINT64_C(1) << clog) < 512))
+    while (clog < 31 && !(longest / (double)(1u << clog) < 512))
         clog++;
-    if (clog >= 32)
-        return -1;
     stab[0] = 0;
     for (uint32_t i = 1; i < GW_RED_STAB - 1; i++) {
         stab[i] = gw_red_byte((double)(int32_t)(i << clog) * lw);
@@ -144,13 +151,8 @@ static inline enum gw_status gw_red_derive(const char *kind, const struct gw_red
     c->plog = (uint8_t)v;
     c->scell_log = 0;
     memset(c->stab, 0, sizeof c->stab);
-    if (idle) {
-        v = gw_red_idle_table(c->wlog, w->avpkt, w->rate, c->stab);
-        if (v < 0)
-            return gw_fail(err, GW_SYNTAX, "%s: bandwidth is too low for avpkt %u; the speed of "
-                           "the link is right", kind, w->avpkt);
-        c->scell_log = (uint8_t)v;
-    }
+    if (idle)
+        c->scell_log = (uint8_t)gw_red_idle_table(c->wlog, w->avpkt, w->rate, c->stab);
     c->limit = w->limit;
     c->min = w->min;
     c->max = w->max;
