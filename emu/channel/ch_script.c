@@ -13,6 +13,7 @@
  *     u:SEG:OCC     arrives twice
  *     a:N:M         the N-th to M-th pure ACK (from 1) of the receiver is dropped; A:N:M: of the
  *                   sender
+ *     h:N:M:US      the N-th to M-th pure ACK of the receiver is held back
  *     y:N           the N-th SYN, Y:N the N-th SYN/ACK
  *     f:N           the N-th FIN of the sender, F:N of the receiver
  *
@@ -26,7 +27,8 @@
 
 enum rule_kind {                      /* of numbered packets: reverse is the odd one            */
     RULE_DROP, RULE_HOLD, RULE_MARK, RULE_TWICE,
-    RULE_ACK, RULE_ACK_BACK, RULE_OPEN, RULE_OPEN_BACK, RULE_CLOSE, RULE_CLOSE_BACK
+    RULE_ACK, RULE_ACK_BACK, RULE_OPEN, RULE_OPEN_BACK, RULE_CLOSE, RULE_CLOSE_BACK,
+    RULE_HOLD_BACK
 };
 
 struct script_conf {
@@ -64,7 +66,7 @@ static const struct {
     { 'd', RULE_DROP, 2 }, { 'D', RULE_DROP, 3 }, { 'r', RULE_HOLD, 3 }, { 'c', RULE_MARK, 2 },
     { 'u', RULE_TWICE, 2 }, { 'A', RULE_ACK, 2 }, { 'a', RULE_ACK_BACK, 2 },
     { 'y', RULE_OPEN, 1 }, { 'Y', RULE_OPEN_BACK, 1 }, { 'f', RULE_CLOSE, 1 },
-    { 'F', RULE_CLOSE_BACK, 1 },
+    { 'F', RULE_CLOSE_BACK, 1 }, { 'h', RULE_HOLD_BACK, 3 },
 };
 
 /* Numbers behind colons; how many there were, or -1 if something else stands there. */
@@ -100,11 +102,11 @@ static bool read_rule(const char *s, const char *end, struct rule *r)
     if (f == GW_ARRAY_LEN(forms) || read_numbers(s + 1, end, v, 3) != forms[f].numbers)
         return false;
     *r = (struct rule){ .kind = forms[f].kind, .first = v[0], .last = v[0] };
-    if (*s == 'D' || *s == 'a' || *s == 'A')
+    if (*s == 'D' || *s == 'a' || *s == 'A' || *s == 'h')
         r->last = v[1];
     if (r->kind <= RULE_TWICE)
         r->occurrence = *s == 'D' ? v[2] : v[1];
-    if (r->kind == RULE_HOLD) {
+    if (r->kind == RULE_HOLD || r->kind == RULE_HOLD_BACK) {
         if (v[2] > GW_NEVER / GW_PS_PER_US / 4)
             return false;
         r->hold_ps = v[2] * GW_PS_PER_US;
@@ -144,8 +146,8 @@ static enum gw_status read_text(struct gw_channel *c, const struct gw_value *v,
             continue;
         if (!read_rule(s, end, &r))
             return gw_fail(err, GW_PARAM, "%s: rules: \"%.*s\" is no rule; d:SEG:OCC, D:A:B:OCC, "
-                           "r:SEG:OCC:US, c:SEG:OCC, u:SEG:OCC, a:N:M, A:N:M, y:N, Y:N, f:N or F:N "
-                           "is right",
+                           "r:SEG:OCC:US, c:SEG:OCC, u:SEG:OCC, a:N:M, A:N:M, h:N:M:US, y:N, Y:N, "
+                           "f:N or F:N is right",
                            c->host->value_where(v, where, sizeof where), (int)(end - s), s);
         if (add_rule(c, &r, err) != GW_OK)
             return err->code;
@@ -275,16 +277,24 @@ static uint32_t data_fate(const struct script *s, struct gw_pkt *p, uint64_t seg
 }
 
 /* The fate of the next packet of its kind that is told by its number alone. */
-static uint32_t number_fate(struct gw_channel *c, const struct gw_pkt *p, uint32_t kind)
+static uint32_t number_fate(struct gw_channel *c, const struct gw_pkt *p, uint32_t kind,
+                            uint64_t *extra_ps)
 {
     const struct script *s = c->priv;
     uint64_t nth;
 
     kind += (p->flags & GW_PKT_REVERSE) != 0;
     nth = count_passing(c, key_of(p->flow, SCRIPT_NUMBERED + kind));
-    for (uint32_t i = 0; i < s->count; i++)
-        if (s->rule[i].kind == kind && s->rule[i].first <= nth && s->rule[i].last >= nth)
+    for (uint32_t i = 0; i < s->count; i++) {
+        const struct rule *r = &s->rule[i];
+
+        if (r->first > nth || r->last < nth)
+            continue;
+        if (r->kind == kind)
             return GW_FATE_LOSS;
+        if (r->kind == RULE_HOLD_BACK && kind == RULE_ACK_BACK)
+            *extra_ps += r->hold_ps;
+    }
     return GW_FATE_PASS;
 }
 
@@ -305,11 +315,11 @@ static uint32_t script_transit(struct gw_channel *c, struct gw_pkt *p, uint64_t 
             fate |= data_fate(s, p, segment, count_passing(c, key_of(p->flow, segment)), extra_ps);
     }
     if (f.what & GW_WHAT_OPEN)
-        fate |= number_fate(c, p, RULE_OPEN);
+        fate |= number_fate(c, p, RULE_OPEN, extra_ps);
     else if (f.what & GW_WHAT_CLOSE)
-        fate |= number_fate(c, p, RULE_CLOSE);
+        fate |= number_fate(c, p, RULE_CLOSE, extra_ps);
     else if (f.what & GW_WHAT_ACK)
-        fate |= number_fate(c, p, RULE_ACK);
+        fate |= number_fate(c, p, RULE_ACK, extra_ps);
     s->hits += fate != GW_FATE_PASS || *extra_ps;
     return fate;
 }
@@ -342,8 +352,8 @@ static const struct gw_param script_params[] = {
       "What happens to which packet: \"d:5:1 a:6:15\", or a list of such texts. d:SEG:OCC drops "
       "the OCC-th passing of segment SEG (from 0; OCC 0: each), D:A:B:OCC of segments A to B, "
       "r:SEG:OCC:US holds it back, c:SEG:OCC marks it, u:SEG:OCC doubles it; a:N:M drops the N-th "
-      "to M-th pure ACK of the receiver, A:N:M of the sender, y:N the N-th SYN, Y:N SYN/ACK, f:N "
-      "FIN of the sender, F:N of the receiver." },
+      "to M-th pure ACK of the receiver, A:N:M of the sender, h:N:M:US holds it back; y:N drops the "
+      "N-th SYN, Y:N SYN/ACK, f:N FIN of the sender, F:N of the receiver." },
     { "segment", GW_P_BYTES, offsetof(struct script_conf, segment_bytes), "1448", "1", "64KiB",
       "Bytes of the stream that count as one segment." },
 };

@@ -54,3 +54,15 @@ tests_kernel_recordtcp_SOURCES = tests/kernel/recordtcp.c
 tests_kernel_recordtcp_CFLAGS  = $(AM_CFLAGS) -pthread
 tests_kernel_recordtcp_LDADD   = -lm -lpthread
 EXTRA_DIST                   += tests/kernel/record-tcp
+
+# And packet scripts: `make record-tcp-scripts` records own.txt anew.
+check_PROGRAMS                   += tests/kernel/recordscripts
+tests_kernel_recordscripts_SOURCES = tests/kernel/recordscripts.c
+tests_kernel_recordscripts_CFLAGS  = $(AM_CFLAGS) -pthread
+tests_kernel_recordscripts_LDADD   = -lpthread
+EXTRA_DIST                       += tests/kernel/tcpscripts-misses.txt
+
+record-tcp-scripts: tests/kernel/recordscripts$(EXEEXT) tests/kernel/xstate.so
+	GW_BUILDDIR=. $(srcdir)/tests/kernel/record-tcp scripts <$(srcdir)/tests/data/tcp/scripts/own.txt >own.csv
+	mv own.csv $(srcdir)/tests/data/tcp/scripts/
+.PHONY: record-tcp-scripts
