@@ -152,7 +152,7 @@ static json_t *result_json(const struct run *r)
     const struct gw_study_result *x = &r->result;
 
     return json_pack("{s:{s:o,s:o,s:o,s:o}, s:{s:o,s:o,s:o,s:o,s:o}, s:{s:o,s:o,s:o},"
-                     " s:o,s:o,s:o,s:o,s:o,s:o,s:s,s:s}",
+                     " s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:s,s:s}",
                      "iterations", "count", count(x->iterations.count),
                      "mean_s", real(x->iterations.mean_s), "p50_s", real(x->iterations.p50_s),
                      "p99_s", real(x->iterations.p99_s),
@@ -164,6 +164,7 @@ static json_t *result_json(const struct run *r)
                      "dropped", count(x->packets.dropped),
                      "events", count(x->events), "sim_s", real(x->sim_s),
                      "wall_s", real(x->wall_s), "cpu_s", real(x->cpu_s),
+                     "setup_s", real(x->setup_s),
                      "peak_rss_bytes", count(x->peak_rss_bytes), "seed", count(x->seed),
                      "version", gw_version(), "output", r->dir.path);
 }
