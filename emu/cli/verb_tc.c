@@ -386,7 +386,7 @@ const struct gw_verb gw_verb_tc = {
             "gradwire tc --run wan-1 -s -j qdisc show dev wan:a\n"
             "gradwire tc --script setup.tc\n"
             "--study shows what a study sets up, --run what is there at the end of a run, timed "
-            "events included, with all counters: qdisc and class, with -s -d -j -p.\n"
+            "events included, with all counters: qdisc, class and filter, with -s -d -j -p.\n"
             "The words are those of iproute2 6.1: qdisc, class and filter with add, change, "
             "replace, link, delete and show, the options -s -d -j -p -r -iec, and its "
             "abbreviations. Exit codes of one command are tc's: 1 refused by tc, 2 refused by the "

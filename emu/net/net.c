@@ -144,21 +144,35 @@ static void tree_drop(void *port, struct gw_pkt *p, enum gw_drop_reason why)
     net_drop(o->net, o, p, why);
 }
 
+/* Protocol and ports as the transport's own headers have them. */
+static void transport_fields(struct net *n, const struct gw_pkt *p, struct gw_pkt_fields *f)
+{
+    const struct net_conn *c = n->dry ? NULL : n->conn[p->flow];
+    const struct net_transport *tp = c ? c->tp : n->dry_tp;
+    const struct gw_flow_addr first = { .src_port = NET_SRC_PORT, .dst_port = NET_DST_PORT };
+    uint8_t head[GW_L4_MAX];
+
+    if (!tp || !tp->ops->encode)
+        return;
+    tp->ops->encode(p, c ? net_ext_get(n, p) : NULL, c ? &c->addr : &first, head, &f->ip_proto);
+    f->src_port = (uint16_t)(head[0] << 8 | head[1]);
+    f->dst_port = (uint16_t)(head[2] << 8 | head[3]);
+}
+
 /* What stands in the real packet, for filters. */
 static void tree_fields(void *port, const struct gw_pkt *p, struct gw_pkt_fields *f)
 {
-    struct net *n = ((struct net_port *)port)->net;
-    const bool tcp = !(p->flags & GW_PKT_FRAME), back = p->flags & GW_PKT_REVERSE;
-    const struct net_conn *c = tcp && !n->dry ? n->conn[p->flow] : NULL;
-    uint16_t src = c ? c->addr.src_port : NET_SRC_PORT, dst = c ? c->addr.dst_port : NET_DST_PORT;
-
     f->src_ip = UINT32_C(0x0a000000) + p->src + 1;
     f->dst_ip = UINT32_C(0x0a000000) + p->dst + 1;
-    f->ip_proto = tcp ? 6 : 17;
-    f->src_port = tcp ? (back ? dst : src) : (uint16_t)(10000 + p->flow);
-    f->dst_port = tcp ? (back ? src : dst) : 9;
     f->tos = (uint8_t)(p->dscp << 2 | p->ecn);
     f->ip_bytes = (uint16_t)(p->len_bytes > GW_ETH_BYTES ? p->len_bytes - GW_ETH_BYTES : 0);
+    if (p->flags & GW_PKT_FRAME) {
+        f->ip_proto = 17;
+        f->src_port = (uint16_t)(10000 + p->flow);
+        f->dst_port = 9;
+    } else {
+        transport_fields(((struct net_port *)port)->net, p, f);
+    }
 }
 
 static enum gw_status port_tree(struct net *n, uint32_t id, struct gw_error *err)

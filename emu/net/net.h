@@ -302,6 +302,7 @@ struct net {
     struct gw_timer sample_timer;
     struct net_port_ways *ways;   /* way.c, per directed link; NULL: none was asked for         */
     bool     dry;                 /* no packets, no flows: fields of a packet are its messages' */
+    const struct net_transport *dry_tp;   /* of the message that is looked at, then             */
     struct rt *rt;
     struct net_trace *traces;
     bool     keep_conns;          /* captures need the addresses of closed flows               */

@@ -14,6 +14,7 @@
  */
 #include <stdlib.h>
 
+#include "emu/tc/keep.h"
 #include "emu/tc/run.h"
 
 #define PROTO_ALL 0x0003u
@@ -1530,6 +1531,48 @@ static void show_group(const struct gw_filter *x, const struct frame *asked, str
     o->close(o, false);
 }
 
+static bool asked_for(const struct gw_filter *x, const struct frame *f)
+{
+    return x->parent == f->parent && (!f->pref || x->pref == f->pref) &&
+           (!f->has_protocol || x->protocol == f->protocol);
+}
+
+/* Of a finished run: filters whose options are text that was kept, see keep.h. */
+static void show_kept(const struct gw_tree *t, const struct frame *f, const struct frame *asked,
+                      struct gw_tc_out *o)
+{
+    const uint32_t form = o->json ? GW_TC_FORM_JSON : 0;
+    uint32_t pref = 0;
+
+    for (uint32_t i = 0; i < t->kept_count; i++) {
+        const struct gw_tc_kept *k = &t->kept[i];
+        struct gw_filter x = { .parent = k->parent, .handle = k->handle };
+        int body = 0;
+
+        x.kind = kind_find(k->kind);
+        if (strcmp(k->object, "filter") || !(k->forms >> form & 1) || !x.kind ||
+            sscanf(k->text, "%u %x %n", &x.pref, &x.protocol, &body) < 2 ||
+            !asked_for(&x, f))
+            continue;
+        if (x.pref != pref)
+            show_group(&x, asked, o);
+        pref = x.pref;
+        show_head(&x, asked, o);
+        gw_tc_json(o->priv, k->text + body);
+        gw_tc_text(o->priv, k->text + body);
+        o->str(o, NULL, "%s", "\n");
+        o->close(o, false);
+    }
+}
+
+static uint32_t root_handle(const struct gw_tree *t)
+{
+    for (uint32_t i = 0; i < t->kept_count; i++)
+        if (t->kept[i].parent == GW_TC_ROOT && !strcmp(t->kept[i].object, "qdisc"))
+            return t->kept[i].handle;
+    return gw_tc_handle_of(t->root);
+}
+
 static int show(struct reader *r, const struct gw_tree *t, struct frame *f, struct gw_tc_out *o)
 {
     const struct frame asked = *f;
@@ -1539,11 +1582,11 @@ static int show(struct reader *r, const struct gw_tree *t, struct frame *f, stru
     if (f->kind)
         return GW_TC_NO(r->err, GW_TC_USAGE, "What is \"%s\"? Try \"tc filter help\"", f->kind);
     if (!f->parent || f->parent == GW_TC_ROOT)
-        f->parent = gw_tc_handle_of(t->root);
+        f->parent = root_handle(t);
     o->open(o, NULL, true);
+    show_kept(t, f, &asked, o);
     for (const struct gw_filter *x = t->filters; x; x = x->next) {
-        if (x->parent != f->parent || (f->pref && x->pref != f->pref) ||
-            (f->has_protocol && x->protocol != f->protocol))
+        if (!asked_for(x, f))
             continue;
         if (!any || x->pref != pref)
             show_group(x, &asked, o);
@@ -1558,6 +1601,43 @@ static int show(struct reader *r, const struct gw_tree *t, struct frame *f, stru
     }
     o->close(o, true);
     return GW_TC_GOOD;
+}
+
+/* Its options as show prints them, behind pref and protocol; to be freed. */
+static char *shown_text(const struct gw_filter *x, bool json)
+{
+    struct gw_tc_writer w = { .out = { .json = json } };
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+
+    if (!f)
+        return NULL;
+    fprintf(f, "%u %x ", x->pref, x->protocol);
+    gw_tc_writer_init(&w, f);
+    w.out.open(&w.out, "options", false);
+    x->kind->show(x, &w.out);
+    w.out.close(&w.out, false);
+    return fclose(f) ? NULL : text;
+}
+
+bool gw_filter_keep(const struct gw_tree *t, void (*put)(void *ctx, const struct gw_tc_kept *k),
+                    void *ctx, uint32_t *order)
+{
+    bool good = true;
+
+    for (const struct gw_filter *x = t->filters; x; x = x->next, (*order)++)
+        for (int json = 0; json < 2; json++) {
+            char *text = shown_text(x, json);
+
+            good = good && text;
+            if (text)
+                put(ctx, &(struct gw_tc_kept){ .object = "filter", .kind = x->kind->name,
+                    .order = *order, .handle = x->handle, .parent = x->parent,
+                    .forms = json ? GW_TC_ALL_JSON : GW_TC_ALL_TEXT, .text = text });
+            free(text);
+        }
+    return good;
 }
 
 int gw_filter_cmd(struct gw_tree *t, const char *verb, char *const *word, uint32_t count,
@@ -1624,11 +1704,6 @@ int gw_tc_filter(struct gw_tc_run *r)
 
     if (!rest)
         return GW_TC_NO(r->err, GW_TC_KERNEL, "out of memory for a tc line");
-    if (r->ctx->finished) {
-        free(rest);
-        return GW_TC_NO(r->err, GW_TC_WORDS, "filter show: a finished run keeps disciplines and "
-                        "classes; --study shows the filters that it begins with");
-    }
     rc = without_dev(r, rest, &count, &dev, &kind);
     if (!rc && dev && !(t = gw_tc_dev(r, dev)))
         rc = GW_TC_WORDS;

@@ -16,6 +16,11 @@ GW_API uint32_t gw_filter_classify(const struct gw_tree *t, uint32_t at, const s
 GW_API bool gw_filter_any(const struct gw_tree *t, uint32_t handle);
 /* Does a filter at the qdisc @handle or at one of its classes lead to class @classid? */
 GW_API bool gw_filter_uses(const struct gw_tree *t, uint32_t handle, uint32_t classid);
+struct gw_tc_kept;
+/* Hands on all filters for later: see gw_tc_keep(). */
+GW_API bool gw_filter_keep(const struct gw_tree *t,
+                           void (*put)(void *ctx, const struct gw_tc_kept *k), void *ctx,
+                           uint32_t *order);
 GW_API void gw_filter_remove_all(struct gw_tree *t, uint32_t parent_handle); /* with the qdisc */
 GW_API void gw_filter_free_all(struct gw_tree *t);
 

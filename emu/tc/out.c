@@ -109,7 +109,8 @@ static const char *copy_string(FILE *f, const char *s)
 
 void gw_tc_json(struct gw_tc_writer *w, const char *json)
 {
-    uint64_t object = 0;               /* bit i: at depth i it is an object, not an array      */
+    /* Bit i: at depth i it is an object, not an array; a text that begins with a key is in one. */
+    uint64_t object = (uint64_t)(*json == '"') << (w->depth & 63);
     char before = 0;
 
     if (!w->f || !w->out.json)

@@ -698,7 +698,7 @@ bool gw_tc_keep(struct gw_tree *t, void (*put)(void *ctx, const struct gw_tc_kep
     for (size_t i = 0; i < n; i++)
         keep_classes(&k, (struct gw_qdisc *)(uintptr_t)all[i]);
     free(all);
-    return !k.nomem;
+    return gw_filter_keep(t, put, ctx, &k.order) && !k.nomem;
 }
 
 enum gw_status gw_tree_keep(struct gw_tree *t, const struct gw_tc_kept *k, struct gw_error *err)
@@ -710,7 +710,8 @@ enum gw_status gw_tree_keep(struct gw_tree *t, const struct gw_tc_kept *k, struc
     t->kept = more;
     to = &more[t->kept_count];
     *to = *k;
-    to->object = !strcmp(k->object, "class") ? "class" : "qdisc";
+    to->object = !strcmp(k->object, "class") ? "class" :
+                 !strcmp(k->object, "filter") ? "filter" : "qdisc";
     to->kind = strdup(k->kind);
     to->text = strdup(k->text);
     t->kept_count++;

@@ -171,6 +171,7 @@ struct gw_rx {
 };
 
 #define GW_TRAILER_MAX 16u
+#define GW_L4_MAX 60u            /* bytes that encode() writes at most                          */
 
 /* Addresses for real headers; host-written. Multi-byte fields in host order. */
 struct gw_flow_addr {
@@ -233,7 +234,7 @@ struct gw_transport_ops {
     /* The NIC had no room for this flow when gw_host.nic_room was asked; now it has. */
     void (*tx_room)(struct gw_tx *tx, uint64_t now_ps);
     /* Writes the L4 header (with options, checksum field 0) of @p; returns its length, at most
-     * 60, and the IP protocol number. For captures and real networks. */
+     * GW_L4_MAX, and the IP protocol number. For captures, filters of tc, real networks. */
     uint32_t (*encode)(const struct gw_pkt *p, const void *ext, const struct gw_flow_addr *a,
                        uint8_t *buf, uint8_t *ip_proto);
     /* Bytes that @payload bytes take on the wire as frames without FCS, and how many frames. */

@@ -156,6 +156,8 @@ call tc --run timed -s qdisc show dev v:a
 is 'tc --run: exit code' "$rc" 0
 like 'tc --run: counters' "$(cat out.txt)" 'qdisc tbf 1: root .*Sent [0-9]+ bytes .*qdisc netem 2: parent 1:1'
 like 'tc --run: with the change' "$(cat out.txt)" 'loss 10% 25%'
+call tc --run timed filter show dev v:a
+is 'tc --run: filters' "$rc $(cat out.txt)" '0 '
 call tc --run timed -j qdisc show
 like 'tc --run: devices' "$(cat out.txt)" '"kind":"tbf","handle":"1:","dev":"v:a".*"kind":"noqueue"'
 call tc --run timed qdisc del dev v:a root
@@ -185,3 +187,28 @@ like 'explain: the class bounds' "$(cat out.txt)" \
 like 'explain: alpha-beta with its delay' "$(cat out.txt)" 'alpha-beta      1.611'
 like 'explain: loss of a channel' "$(cat out.txt)" 'effective loss  v:b: 1 % of full packets'
 rm tree.yaml
+
+# Filters see each transport's own protocol and port, in the run and before it.
+printf '%s\n' 'schema: 1' 'name: protocols' 'topology: {kind: pair, rate: 100mbit, delay: 1ms}' 'tc:' \
+    '  - "qdisc add dev v:a root handle 1: htb"' \
+    '  - "class add dev v:a parent 1: classid 1:6 htb rate 6mbit"' \
+    '  - "class add dev v:a parent 1: classid 1:17 htb rate 17mbit"' \
+    '  - "class add dev v:a parent 1: classid 1:4791 htb rate 47mbit"' \
+    '  - "filter add dev v:a parent 1: protocol ip pref 1 u32 match ip protocol 17 0xff match ip dport 4791 0xffff classid 1:4791"' \
+    '  - "filter add dev v:a parent 1: protocol ip pref 2 flower ip_proto udp classid 1:17"' \
+    '  - "filter add dev v:a parent 1: protocol ip pref 3 flower ip_proto tcp dst_port 29500 classid 1:6"' \
+    'jobs:' '  - {name: f, traffic: flows, flows: [{from: a, to: b, bytes: 20kB}]}' >proto.yaml
+for row in tcp:6 fixed-window:17 datagram:17 ndp:17 uec:17 fec:17 rocev2:4791; do
+    call explain proto.yaml --set "transport.kind=${row%:*}"
+    like "filters before the run: ${row%:*}" "$(cat out.txt)" "by htb 1: class 1:${row#*:}, on a link"
+    call run proto.yaml --set "transport.kind=${row%:*}" -q --force -o proto
+    call tc --run proto -s class show dev v:a
+    is "filters in the run: ${row%:*}" "$(awk '/^class/ {c = $3} /Sent/ && $2 + 0 {print c}' out.txt)" \
+        "1:${row#*:}"
+done
+call tc --run proto filter show dev v:a
+cp out.txt shown.txt
+call tc --study proto.yaml filter show dev v:a
+like 'tc --run: the filters' "$(cat shown.txt)" 'match 000012b7/0000ffff at 20'
+is 'tc --run: the filters as they were' "$(cat shown.txt)" "$(cat out.txt)"
+rm -r proto proto.yaml shown.txt

@@ -841,7 +841,7 @@ static uint32_t read_order(const struct trace *t, const char *path, uint8_t *flo
     while (fread(record, sizeof record, 1, in) == 1) {
         if (record[2] > sizeof frame || fread(frame, record[2], 1, in) != 1 || n == t->frames)
             die(path, "is not a capture of this trace");
-        flow[n++] = (uint8_t)((frame[34] << 8 | frame[35]) - 49152);
+        flow[n++] = (uint8_t)((frame[34] << 8 | frame[35]) - 10000);
     }
     fclose(in);
     return n;

@@ -730,7 +730,10 @@ static const char *const kept_setups[][6] = {
       "class add dev DEV parent 1: classid 1:1 htb rate 10mbit",
       "class add dev DEV parent 1:1 classid 1:10 htb rate 5mbit prio 2",
       "qdisc add dev DEV parent 1:10 handle 10: fq_codel", "qdisc add dev DEV clsact" },
-    { "qdisc add dev DEV root handle 1: prio", "qdisc add dev DEV parent 1:2 handle 2: cake" },
+    { "qdisc add dev DEV root handle 1: prio", "qdisc add dev DEV parent 1:2 handle 2: cake",
+      "filter add dev DEV parent 1: protocol ip pref 3 u32 match ip dport 80 0xffff flowid 1:2",
+      "filter add dev DEV parent 1: protocol ip pref 3 u32 match ip tos 0x10 0xfc flowid 1:3",
+      "filter add dev DEV parent 1: pref 9 basic match 'meta(priority eq 3)' classid 1:1" },
     { "qdisc add dev DEV root stab overhead 4 linklayer atm red limit 100kb avpkt 1000" },
     { "qdisc add dev DEV root pfifo limit 7", "qdisc del dev DEV root" },
 };
@@ -742,7 +745,9 @@ static void kept_shows(void)
                                          "-s -d -j", "-p -j", "-s -p -j", "-s -d -p -j" };
     static const char *const asks[] = { "qdisc show dev DEV", "qdisc show", "class show dev DEV",
         "qdisc show dev DEV root", "qdisc show dev DEV parent 1:10", "qdisc show dev DEV handle 1:",
-        "class show dev DEV classid 1:10", "class show dev DEV parent 1:", "qdisc show dev DEV clsact" };
+        "class show dev DEV classid 1:10", "class show dev DEV parent 1:", "qdisc show dev DEV clsact",
+        "filter show dev DEV", "filter show dev DEV parent 1:", "filter show dev DEV pref 3",
+        "filter show dev DEV parent 1: protocol ip", "filter show dev DEV parent 2:" };
     struct desk live, kept;
     char line[200];
 
