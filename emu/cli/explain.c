@@ -43,13 +43,14 @@ static double loss_rate(const struct explain *x, const struct rt_dry_msg *m)
     struct net *net = x->c->net;
     struct gw_pkt back_pkt = *m->pkt;
     uint32_t back[64], k = net_path(net, m->dst_node, m->src_node, 1, back, 64);
-    struct net_dry_path there = net_dry_path(net, m->path, m->path_len, m->pkt), again;
+    struct net_dry_path there = net_dry_path(net, m->path, m->path_len, m->pkt, x->c->streams);
+    struct net_dry_path again;
     double rtt_s, p;
 
     back_pkt.src = m->pkt->dst;
     back_pkt.dst = m->pkt->src;
     back_pkt.flags |= GW_PKT_REVERSE;
-    again = net_dry_path(net, back, k, &back_pkt);
+    again = net_dry_path(net, back, k, &back_pkt, x->c->streams);
     rtt_s = there.delay_s + again.delay_s;
     p = 1 - there.pass;
     if (p > 0 && rtt_s > 0) {
@@ -251,11 +252,16 @@ static void print_way(const struct net *net, uint32_t id, const struct net_way *
                 gw_text_rate((double)w->rate_bps, a, sizeof a), step_text(least, by, sizeof by),
                 o->rate_bps ? ", on a link of " : "",
                 o->rate_bps ? gw_text_rate((double)o->rate_bps, b, sizeof b) : "");
+    for (uint32_t i = 0; i < w->steps; i++)
+        if (w->step[i]->o.flow_rate_bps)
+            fprintf(out, "effective rate  %s: %s a flow by %s\n", at,
+                    gw_text_rate((double)w->step[i]->o.flow_rate_bps, a, sizeof a),
+                    step_text(w->step[i], by, sizeof by));
     if (w->delay_s > 0)
         fprintf(out, "effective delay %s: %s on average, and %s of the link\n", at,
                 time_text(w->delay_s, a, sizeof a),
                 time_text((double)o->delay_ps * 1e-12, b, sizeof b));
-    if (ceiling > 0 && (!w->rate_bps || ceiling * 8 * 1514 < (double)w->rate_bps))
+    if (ceiling > 0 && (!w->rate_bps || ceiling * 8 * 1514 <= (double)w->rate_bps * 1.001))
         fprintf(out, "effective limit %s: at most %.4g packets/s, because of what may be held\n", at,
                 ceiling);
     if (w->loss > 0 || (o->channel && o->channel->ops->mean_loss))

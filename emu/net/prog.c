@@ -679,7 +679,7 @@ static void send_dry(struct rt *rt, struct net_msg *m, uint64_t now_ps)
     len = m->src_node == m->dst_node || !m->bytes ? 0 :
           net_path(rt->net, m->src_node, m->dst_node, (uint32_t)m->id, path, 64);
     rt->net->dry_tp = m->tp;
-    d = net_dry_path(rt->net, path, len, &p);
+    d = net_dry_path(rt->net, path, len, &p, m->tp->streams);
     delay = (uint64_t)(d.delay_s * 1e12 + 0.5);
     if (d.rate_bps)
         delay += gw_mul_div(m->bytes, 8 * GW_PS_PER_S, d.rate_bps);

@@ -30,6 +30,15 @@ static uint32_t frame_bytes(const struct net *n, uint32_t id)
     return n->graph->link[id / 2].mtu_bytes + GW_ETH_BYTES;
 }
 
+/* What may be held at most is a rate, too. */
+static void hold(struct gw_outline *o, uint32_t len_bytes)
+{
+    double bps = o->pkts_per_s * len_bytes * 8;
+
+    if (bps >= 1 && bps < 1e18 && (!o->rate_bps || bps < (double)o->rate_bps))
+        o->rate_bps = (uint64_t)bps;
+}
+
 static struct net_step *step_of(struct net *n, uint32_t id, const struct gw_qdisc *q,
                                 uint32_t classid)
 {
@@ -46,6 +55,7 @@ static struct net_step *step_of(struct net *n, uint32_t id, const struct gw_qdis
     (*at)->classid = classid;
     if (q->ops->outline)
         q->ops->outline(q, classid, frame_bytes(n, id), &(*at)->o);
+    hold(&(*at)->o, frame_bytes(n, id));
     return *at;
 }
 
@@ -104,6 +114,8 @@ static void add_up(struct net *n, uint32_t id, struct net_way *w)
 
         if (o->rate_bps && (!w->rate_bps || o->rate_bps < w->rate_bps))
             w->rate_bps = o->rate_bps;
+        if (o->flow_rate_bps && (!w->flow_rate_bps || o->flow_rate_bps < w->flow_rate_bps))
+            w->flow_rate_bps = o->flow_rate_bps;
         w->delay_s += o->delay_s;
         pass *= 1 - o->loss;
     }
@@ -142,7 +154,7 @@ struct net_step *net_steps(const struct net *n, uint32_t id)
 }
 
 struct net_dry_path net_dry_path(struct net *n, const uint32_t *link, uint32_t count,
-                                 const struct gw_pkt *p)
+                                 const struct gw_pkt *p, uint32_t flows)
 {
     struct net_dry_path d = { .pass = 1 };
 
@@ -153,6 +165,8 @@ struct net_dry_path net_dry_path(struct net *n, const uint32_t *link, uint32_t c
 
         d.delay_s += (double)o->delay_ps * 1e-12 + (w ? w->delay_s : 0);
         d.pass *= w ? 1 - w->loss : 1;
+        if (w && w->flow_rate_bps && (!rate || w->flow_rate_bps * flows < rate))
+            rate = w->flow_rate_bps * flows;
         if (rate && (!d.rate_bps || rate < d.rate_bps))
             d.rate_bps = rate;
     }

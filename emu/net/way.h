@@ -24,6 +24,7 @@ struct net_way {
     struct net_step *step[NET_WAY_STEPS];
     uint32_t  steps;
     uint64_t  rate_bps;          /* the least of the link and of all steps; 0: no limit        */
+    uint64_t  flow_rate_bps;     /* the least of a single flow; 0: no limit                    */
     double    delay_s;           /* of steps and channel; the link's own is not in it          */
     double    loss;              /* of steps and channel                                       */
 };
@@ -39,8 +40,8 @@ struct net_dry_path {
     double   delay_s, pass;      /* pass: share of full frames that come through               */
     uint64_t rate_bps;           /* 0: no limit                                                */
 };
-/* The path @link for packets like @p, if nobody else is there. */
+/* The path @link for packets like @p of so many flows, if nobody else is there. */
 struct net_dry_path net_dry_path(struct net *n, const uint32_t *link, uint32_t count,
-                                 const struct gw_pkt *p);
+                                 const struct gw_pkt *p, uint32_t flows);
 
 #endif

@@ -720,6 +720,17 @@ static void fq_advise(const struct gw_qdisc *q, void (*say)(void *ctx, const cha
     say(ctx, text);
 }
 
+static void fq_outline(const struct gw_qdisc *q, uint32_t classid, uint32_t len_bytes,
+                       struct gw_outline *o)
+{
+    const struct fq *s = q->priv;
+
+    (void)classid;
+    (void)len_bytes;
+    if (s->c.pacing && s->c.maxrate && s->c.maxrate != UINT32_MAX)
+        o->flow_rate_bps = (uint64_t)s->c.maxrate * 8;
+}
+
 static const struct gw_stat fq_stats[] = {
     { "flows", offsetof(struct fq, flows), "flows known" },
     { "throttled", offsetof(struct fq, throttled), "times a flow had to wait for its time" },
@@ -744,6 +755,7 @@ static const struct gw_qdisc_ops fq_ops = {
     .tc_show       = fq_tc_show,
     .tc_show_stats = fq_tc_show_stats,
     .advise        = fq_advise,
+    .outline       = fq_outline,
     .stats         = fq_stats, .stat_count = GW_ARRAY_LEN(fq_stats),
 };
 

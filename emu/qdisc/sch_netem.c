@@ -1588,6 +1588,36 @@ static void netem_advise_rate(const struct netem *n, const struct netem_advice *
                   netem_time_text((double)n->latency_ns, delay, sizeof delay));
 }
 
+static double netem_slot_ns(const struct netem *n)
+{
+    return n->slot_dist.value ? (double)n->slot.dist_ns
+                              : (double)(n->slot.min_ns + n->slot.max_ns) / 2;
+}
+
+/* Frames of @len_bytes that may leave in a second by slots alone; 0: any number. The last one of a
+ * slot may reach beyond its bytes. */
+static double netem_slot_rate(const struct netem *n, uint32_t len_bytes)
+{
+    double ns = netem_slot_ns(n), frames = n->slot.packets;
+    double by_bytes = ceil((double)n->slot.bytes / len_bytes);
+
+    if (!n->slotted || ns <= 0 || (n->slot.packets == INT32_MAX && n->slot.bytes == INT32_MAX))
+        return 0;
+    return (by_bytes < frames ? by_bytes : frames) * 1e9 / ns;
+}
+
+static void netem_advise_slot(const struct gw_qdisc *q, const struct netem *n,
+                              const struct netem_advice *a)
+{
+    double rate = netem_slot_rate(n, q->mtu_bytes);
+    char t[32];
+
+    if (rate > 0)
+        netem_say(a, "slots of %s on average let at most %.4g packets/s through (%.4g Mbit/s of "
+                  "full packets)", netem_time_text(netem_slot_ns(n), t, sizeof t), rate,
+                  rate * q->mtu_bytes * 8e-6);
+}
+
 static void netem_advise(const struct gw_qdisc *q, void (*say)(void *ctx, const char *sentence),
                          void *ctx)
 {
@@ -1613,6 +1643,7 @@ static void netem_advise(const struct gw_qdisc *q, void (*say)(void *ctx, const 
         netem_say(&a, "duplicate's correlation is not sent by tc unless another correlation is "
                   "given too: duplicates are independent");
     netem_advise_reorder(n, &a);
+    netem_advise_slot(q, n, &a);
 }
 
 /* Share of the frames of which nothing goes on: a frame that is lost and doubled goes on once. */
@@ -1630,7 +1661,7 @@ static void netem_outline(const struct gw_qdisc *q, uint32_t classid, uint32_t l
                           struct gw_outline *o)
 {
     const struct netem *n = q->priv;
-    double mean, sd, at_once, hit = gw_crandom_share(n->reorder, n->reorder_rnd.rho);
+    double mean, sd, at_once, slots, hit = gw_crandom_share(n->reorder, n->reorder_rnd.rho);
 
     (void)classid;
     netem_delay_moments(n, &mean, &sd, &at_once);
@@ -1638,8 +1669,7 @@ static void netem_outline(const struct gw_qdisc *q, uint32_t classid, uint32_t l
         mean *= 1 - 1 / (n->gap - 1 + 1 / hit);
     o->delay_s = mean / 1e9;
     if (n->slotted)
-        o->delay_s += n->slot_dist.value ? (double)n->slot.dist_ns / 2e9
-                                         : (double)(n->slot.min_ns + n->slot.max_ns) / 4e9;
+        o->delay_s += netem_slot_ns(n) / 2e9;
     o->loss = netem_mean_loss(n);
     if (n->rate.bytes_per_s) {
         int64_t ns = netem_tx_ns(&n->rate, len_bytes);
@@ -1649,6 +1679,9 @@ static void netem_outline(const struct gw_qdisc *q, uint32_t classid, uint32_t l
     }
     if (n->latency_ns && n->limit != UINT32_MAX)
         o->pkts_per_s = n->limit / ((double)n->latency_ns / 1e9);
+    slots = netem_slot_rate(n, len_bytes);
+    if (slots > 0 && (!o->rate_bps || slots * len_bytes * 8 < (double)o->rate_bps))
+        o->rate_bps = (uint64_t)(slots * len_bytes * 8 + 0.5);
 }
 
 /* ---- the discipline ----------------------------------------------------------------------- */

@@ -73,6 +73,7 @@ struct gw_outline {
     double   delay_s;            /* mean time that it adds                                     */
     double   loss;               /* share of the frames that it loses                          */
     double   pkts_per_s;         /* ceiling because of a limit on what it holds                */
+    uint64_t flow_rate_bps;      /* what a single flow gets at most                            */
 };
 
 /* The words behind a discipline's (or class's) name in a tc line, NULL-terminated. */

@@ -212,3 +212,20 @@ call tc --study proto.yaml filter show dev v:a
 like 'tc --run: the filters' "$(cat shown.txt)" 'match 000012b7/0000ffff at 20'
 is 'tc --run: the filters as they were' "$(cat shown.txt)" "$(cat out.txt)"
 rm -r proto proto.yaml shown.txt
+
+# Whatever bounds the rate is seen before the run: limits, slots, the pace of each flow.
+printf '%s\n' 'schema: 1' 'topology: {kind: pair, rate: 100mbit, delay: 1ms}' 'transport: {kind: tcp}' \
+    'tc: ["qdisc add dev v:a root pfifo"]' \
+    'jobs: [{traffic: flows, flows: [{from: a, to: b, bytes: 1MB}]}]' >bound.yaml
+while IFS='|' read -r words line; do
+    call explain bound.yaml --set transport.streams=2 --set "tc.0=qdisc add dev v:a root $words"
+    like "explain: $words" "$(cat out.txt)" "$line"
+done <<'ROWS'
+netem delay 100ms limit 10|effective rate  v:a: 1.211 Mbit/s by netem
+netem slot 10ms 20ms packets 5|shaped by netem 8001:, carries 1 MB of payload an iteration: 1.98
+netem slot 10ms 20ms bytes 5000|effective rate  v:a: 3.23 Mbit/s by netem
+netem rate 5mbit 20 48 5|effective rate  v:a: 4.463 Mbit/s by netem
+cake bandwidth 20mbit overhead 44 atm|effective rate  v:a: 17.31 Mbit/s by cake
+fq maxrate 2mbit|alpha-beta      2.001 s .*effective rate  v:a: 2 Mbit/s a flow by fq 8001:
+ROWS
+rm bound.yaml
