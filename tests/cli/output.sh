@@ -93,7 +93,7 @@ is 'json run: exit code' "$rc" 0
 is 'json: one line' "$(wc -l <out.txt)" 1
 keys=$(grep -o '"[a-z0-9_]*":' out.txt | tr -d '":' | tr '\n' ' ')
 is 'json: keys' "$keys" "iterations count mean_s p50_s p99_s flows count bytes delivered_bytes \
-fct_p50_s fct_p99_s packets hops delivered dropped events sim_s wall_s cpu_s peak_rss_bytes seed \
+fct_p50_s fct_p99_s packets hops delivered dropped events sim_s wall_s cpu_s setup_s peak_rss_bytes seed \
 version output "
 like 'json: four flows of 1 MB' "$(cat out.txt)" \
     '"flows":\{"count":4,"bytes":4000000,"delivered_bytes":4000000,'
