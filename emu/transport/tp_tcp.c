@@ -5,7 +5,7 @@
  * slow start from 10 segments by acknowledged bytes (RFC 5681, RFC 6928), timestamps (RFC 7323),
  * SACK (RFC 2018) with a scoreboard by RACK's rule (RFC 8985): what was sent before something that
  * has arrived is lost, at once after three SACKed segments, else a quarter RTT later; lost
- * retransmissions are found by the same rule. Proportional rate reduction (RFC 6937), tail loss
+ * retransmissions and a lost end of the stream are found by the same rule. Proportional rate reduction (RFC 6937), tail loss
  * probe, RTO by RFC 6298 with Linux's floor of 200 ms on the variance term, undo of spurious
  * recoveries by timestamps (RFC 3522), NewReno without SACK (RFC 6582), classic ECN (RFC 3168) and
  * exact echoes (RFC 8257), delivery rates for who asks (tcp_rate.c), pacing in bursts of a
@@ -22,12 +22,13 @@
  * (the last segment in order). Retransmissions are thus never ambiguous. The ACK is the data
  * packet turned round.
  *
- * The receiver has a prompt reader. Its window is half of its buffer, which starts at 128 KiB and is
- * sized anew once a round trip for what came in it and as much growth again; while the window
+ * The receiver has a prompt reader. Its window is half of its buffer, which starts at 128 KiB and
+ * is sized anew once a round trip for what came in it and as much growth again; while the window
  * grows each segment is acknowledged. Behind a gap the first ACKs go at once, later ones are held
- * back for a millisecond. What comes twice is told (RFC 2883). Timers come with the kernel's tick.
- * With `tso` the stream is cut into super-segments, whose borders follow from how the application
- * fills the socket's buffers; without, segments leave one by one as soon as the window lets them.
+ * back for a millisecond, but not so long that blocks would be forgotten. What comes twice is told
+ * (RFC 2883). Behind a pause ACKs are quick again. Timers come with the kernel's tick. With `tso`
+ * the stream is cut into super-segments, whose borders follow from how the application fills the
+ * socket's buffers; without, segments leave one by one as soon as the window lets them.
  *
  * Left out: data in both directions, Nagle (senders of messages switch it off), urgent data, zero
  * windows, undo by DSACK (timestamps tell first), F-RTO, RST, what cards merge on receiving (GRO),
@@ -108,7 +109,7 @@ struct tcp_conf {
     uint64_t    delayed_ack_ps;  /* 0: every segment                                           */
     uint32_t    syn_retries, retries;              /* 0: for ever                              */
     uint32_t    ecn_peer;                          /* enum tcp_ecn_peer                        */
-    bool        sack, timestamps, syn, ecn, tlp, pacing, dsack, compress, tso;
+    bool        sack, timestamps, syn, ecn, tlp, pacing, dsack, compress, tso, idle_restart;
 };
 
 enum tcp_phase { TCP_CLOSED, TCP_SYN_SENT, TCP_OPEN, TCP_DONE, TCP_GIVEN_UP };
@@ -230,6 +231,7 @@ struct tcp_rx {
     uint64_t rcvbuf_bytes;       /* memory that the socket may take now                        */
     uint64_t clamp_bytes, ssthresh_bytes;         /* window at most; grows towards it          */
     uint64_t rtt8_ps;            /* 8 times the round trip, as the receiver can tell; 0: none  */
+    uint64_t syn_rtt_ps;         /* of the handshake; 0: none                                  */
     uint64_t rtt_end, rtt_begin_ps;               /* of a sample by windows                    */
     uint64_t tune_seq, tune_ps, tune_bytes;       /* begin of this round; bytes of the last    */
     uint32_t echo_ms;            /* timestamp echo that was the last sample                    */
@@ -752,15 +754,40 @@ static uint64_t tcp_reo_wnd(const struct tcp_tx *t)
     return gw_min(t->min_rtt_ps / 4, t->srtt8_ps / 8);
 }
 
+/* New segments that left before the newest arrival, above all that is SACKed, become a hole too:
+ * all of them, or those in front of a pause. */
+static void tcp_rack_tail(struct gw_tx *tx, struct tcp_tx *t)
+{
+    struct gw_seqset *b = &t->board;
+    uint64_t end = t->top, at = t->last_sent_ps;
+    uint32_t i;
+
+    for (i = 0; i < TCP_MARKS && t->last_sent_ps >= t->rack_ts_ps; i++)
+        if (t->mark[i].start > end && t->mark[i].ts_ps <= t->rack_ts_ps) {
+            end = t->mark[i].start;
+            at = t->mark[i].ts_ps;
+        }
+    if (t->last_sent_ps < t->rack_ts_ps)
+        end = t->nxt;
+    if (end <= t->top || !gw_seqset_reserve(b, 1, tx->host->resize))
+        return;
+    i = gw_seqset_insert(b, b->tail, t->top, end);
+    b->node[i].stamp_ps = at;
+    tcp_board_queue(t, i, TCP_HOLE, t->queue[TCP_HOLE].tail);
+    t->top = end;
+}
+
 /* Marks what was sent before the newest arrival as lost once its time is up, in the order of
  * sending; sets the reordering timer for the rest. */
-static void tcp_rack(struct tcp_tx *t, uint64_t now)
+static void tcp_rack(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
 {
     struct gw_seqset *b = &t->board;
     uint64_t grace = t->rack_rtt_ps + tcp_reo_wnd(t);
     uint32_t i, front = GW_SEQ_NIL;
 
     t->reo_due_ps = GW_NEVER;
+    if (t->top < t->nxt)
+        tcp_rack_tail(tx, t);
     while ((i = t->queue[TCP_HOLE].head) != GW_SEQ_NIL) {
         if (b->node[i].stamp_ps > t->rack_ts_ps)
             break;
@@ -982,9 +1009,11 @@ static void tcp_undo(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
         tcp_board_unqueue(t, i);
         gw_seqset_remove(b, i);
     }
-    while ((i = t->queue[TCP_LOST].head) != GW_SEQ_NIL) {
+    while ((i = t->queue[TCP_LOST].head) != GW_SEQ_NIL ||
+           (i = t->queue[TCP_RESENT].head) != GW_SEQ_NIL) {
+        if (b->node[i].state == TCP_LOST)
+            b->node[i].stamp_ps = t->rack_ts_ps;
         tcp_board_unqueue(t, i);
-        b->node[i].stamp_ps = t->rack_ts_ps;
         tcp_board_queue(t, i, TCP_HOLE, t->queue[TCP_HOLE].tail);
     }
     t->state = TCP_CA_OPEN;
@@ -1060,7 +1089,7 @@ static inline void tcp_validate(struct gw_tx *tx, struct tcp_tx *t, bool limited
         return;
     }
     t->used_bytes = gw_max(t->used_bytes, out);
-    if (now - t->used_ps < t->rto_ps || tx->cc.ops->owns_window)
+    if (now - t->used_ps < t->rto_ps || tx->cc.ops->owns_window || !t->conf->idle_restart)
         return;
     /* Not limited for a whole timeout: what is not used is not known to be there. */
     used = gw_max(t->used_bytes, (uint64_t)tx->cc.initial_window * t->mss);
@@ -1235,7 +1264,7 @@ static void tcp_idle_restart(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
 
     if (t->last_sent_ps && cc->ops->on_idle_restart)
         cc->ops->on_idle_restart(cc, idle, t->rto_ps);
-    if (!t->last_sent_ps || idle <= t->rto_ps || cc->ops->owns_window)
+    if (!t->last_sent_ps || idle <= t->rto_ps || cc->ops->owns_window || !t->conf->idle_restart)
         return;
     cc->ssthresh_bytes = tcp_known_ssthresh(cc);
     first = gw_min((uint64_t)cc->initial_window * t->mss, cc->cwnd_bytes);
@@ -1607,21 +1636,49 @@ static void tcp_try_exit(struct gw_tx *tx, struct tcp_tx *t, uint64_t ts, bool a
         tcp_exit_recovery(tx, t, now);
 }
 
+/* Is anything known to be lost and not repaired yet? What was resent counts, too: behind the end of
+ * an episode it begins the next one. */
+static bool tcp_any_lost(const struct tcp_tx *t)
+{
+    return t->lost_bytes ||
+           (t->opts & TCP_HAS_SACK && t->queue[TCP_RESENT].head != GW_SEQ_NIL);
+}
+
 /* Finds losses and moves between the states (tcp_fastretrans_alert()). */
 static void tcp_react(struct gw_tx *tx, struct tcp_tx *t, const struct gw_cc_ack *ack,
                       bool advanced, uint64_t now)
 {
     t->relost = false;
     if (t->opts & TCP_HAS_SACK)
-        tcp_rack(t, now);
+        tcp_rack(tx, t, now);
     else if (t->state == TCP_CA_RECOVERY ? advanced && t->una < t->high_seq
                                          : t->dup_acks >= TCP_DUP_THRESH &&
                                                t->state != TCP_CA_LOSS)
         tcp_board_head_lost(tx, t);
-    if (t->state <= TCP_CA_CWR ? t->lost_bytes != 0 : t->state == TCP_CA_LOSS && t->relost)
+    if (t->state <= TCP_CA_CWR ? tcp_any_lost(t) : t->state == TCP_CA_LOSS && t->relost)
         tcp_enter_reduction(tx, t, TCP_CA_RECOVERY, ack);
     else if (ack->ece && t->state == TCP_CA_OPEN)
         tcp_enter_reduction(tx, t, TCP_CA_CWR, ack);
+}
+
+/* The SACK blocks from the lowest on: what one ACK tells did not overtake itself. */
+static void tcp_read_blocks(struct gw_tx *tx, struct tcp_tx *t, const struct tcp_ext *x,
+                            const struct tcp_hdr *h)
+{
+    uint64_t from = 0;
+
+    for (uint32_t n = h->blocks; n; n--) {
+        uint32_t low = TCP_BLOCKS_MAX;
+
+        for (uint32_t i = 0; i < h->blocks && i < TCP_BLOCKS_MAX; i++)
+            if (x->block[i][1] > from &&
+                (low == TCP_BLOCKS_MAX || x->block[i][1] < x->block[low][1]))
+                low = i;
+        if (low == TCP_BLOCKS_MAX)
+            return;
+        tcp_board_sack(tx, t, x->block[low][0], x->block[low][1], h->ts_ps);
+        from = x->block[low][1];
+    }
 }
 
 /* Reads the SACK blocks, or counts duplicates where there are none. */
@@ -1631,8 +1688,8 @@ static void tcp_read_sack(struct gw_tx *tx, struct tcp_tx *t, struct gw_pkt *p, 
     const struct tcp_ext *x = h->blocks ? tx->host->ext_get(tx->net, p) : NULL;
 
     if (t->opts & TCP_HAS_SACK) {
-        for (uint32_t i = 0; x && i < h->blocks && i < TCP_BLOCKS_MAX; i++)
-            tcp_board_sack(tx, t, x->block[i][0], x->block[i][1], h->ts_ps);
+        if (x)
+            tcp_read_blocks(tx, t, x, h);
     } else if (!advanced && h->seq == t->una && t->nxt > t->una) {
         uint64_t more = gw_min(t->mss, t->nxt - t->una - t->sacked_bytes - t->lost_bytes);
 
@@ -1871,7 +1928,7 @@ static void tcp_reo_fire(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
     uint64_t lost = t->lost_total;
     struct gw_cc_ack a;
 
-    tcp_rack(t, now);
+    tcp_rack(tx, t, now);
     if (t->lost_total == lost)
         return;
     if (t->state <= TCP_CA_CWR) {
@@ -2222,6 +2279,7 @@ static void tcp_send_syn_ack(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *
     h->flags = TCP_SYN | TCP_ACK | (r->ecn ? TCP_ECE : 0);
     h->wscale = r->wscale;
     h->opts = r->opts;
+    r->rtt_begin_ps = now;
     p->len_bytes = TCP_L3_BYTES + tcp_syn_bytes(r->opts);
     p->flags = GW_PKT_REVERSE;
     p->ecn = GW_ECN_NOT_ECT;
@@ -2271,10 +2329,26 @@ static void tcp_rx_syn(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, uin
     tcp_rx_arm(rx, r);
 }
 
+/* A block that is not one of the newest two is to come first: what is held back must go before, or
+ * the sender would never hear of the others (tcp_sack_new_ofo_skb()). */
+static void tcp_rx_release(struct gw_rx *rx, struct tcp_rx *r, uint64_t s, uint64_t e, uint64_t now)
+{
+    struct gw_pkt *p;
+    uint32_t i = 0;
+
+    while (i < r->block_count && (e < r->block[i][0] || s > r->block[i][1]))
+        i++;
+    if (i < 2 || !r->held)
+        return;
+    p = rx->host->pkt_alloc(rx->net);
+    if (p)
+        tcp_send_ack(rx, r, p, now);
+}
+
 /* Remembers [s, e) as the newest block, those it swallowed forgotten (RFC 2018 section 4). */
 static void tcp_note_block(struct tcp_rx *r, uint64_t s, uint64_t e)
 {
-    uint32_t max = r->opts & TCP_HAS_TS ? 3 : 4, n = 1;
+    uint32_t max = TCP_BLOCKS_MAX, n = 1;
     uint64_t old[TCP_BLOCKS_MAX][2];
 
     memcpy(old, r->block, sizeof old);
@@ -2323,7 +2397,8 @@ static void tcp_rx_overlap(struct tcp_rx *r, uint64_t s, uint64_t e)
 }
 
 /* [s, e) has come: moves nxt or keeps it for later. Out of memory it counts as lost. */
-static void tcp_reassemble(struct gw_rx *rx, struct tcp_rx *r, uint64_t s, uint64_t e)
+static void tcp_reassemble(struct gw_rx *rx, struct tcp_rx *r, uint64_t s, uint64_t e,
+                           uint64_t now)
 {
     struct gw_seqset *o = &r->ooo;
     uint32_t i;
@@ -2331,6 +2406,7 @@ static void tcp_reassemble(struct gw_rx *rx, struct tcp_rx *r, uint64_t s, uint6
     if (s > r->nxt) {
         if (!gw_seqset_reserve(o, 1, rx->host->resize))
             return;
+        tcp_rx_release(rx, r, s, e, now);
         tcp_rx_overlap(r, s, e);
         i = gw_seqset_add(o, s, e);
         if (r->opts & TCP_HAS_SACK)
@@ -2405,7 +2481,8 @@ static void tcp_rx_again(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, u
  * one is held back (RFC 8985's reason to compress less early is the sender's). */
 static bool tcp_rx_hold(struct tcp_rx *r, uint64_t now)
 {
-    uint64_t wait = gw_min(TCP_HELD_PS, r->rtt8_ps / 160);
+    uint64_t rtt = r->syn_rtt_ps ? gw_min(r->rtt8_ps / 8, r->syn_rtt_ps) : r->rtt8_ps / 8;
+    uint64_t wait = gw_min(TCP_HELD_PS, rtt / 20);
 
     if (!(r->opts & TCP_HAS_SACK) || !r->conf->compress || r->held >= TCP_HELD_MAX)
         return false;
@@ -2435,6 +2512,18 @@ static bool tcp_rx_wait(struct tcp_rx *r, uint8_t flags, bool at_once, bool in_o
     return true;
 }
 
+/* Data that left at @ts: behind a pause longer than a timeout the sender starts anew, and is helped
+ * by quick ACKs (tcp_event_data_recv()). */
+static inline void tcp_rx_sent(struct tcp_rx *r, uint64_t ts)
+{
+    uint64_t rtt = r->syn_rtt_ps;
+
+    if (GW_UNLIKELY(ts > r->ts_ps + TCP_RTO_BASE_PS) &&
+        ts - r->ts_ps > rtt + gw_max(2 * rtt, r->conf->rto_min_ps))
+        r->quick = (uint32_t)gw_max(r->quick, TCP_QUICK_ACKS);
+    r->ts_ps = ts;
+}
+
 static void tcp_rx_seg(struct tcp_rx *r, uint32_t len)
 {
     if (GW_UNLIKELY(len > r->seg_bytes)) {
@@ -2450,6 +2539,7 @@ static void tcp_rx_answered(struct tcp_rx *r, const struct tcp_hdr *h, uint64_t 
         r->syn_wait = false;
         r->again_ps = GW_NEVER;
         r->tries = 0;
+        r->syn_rtt_ps = now - r->rtt_begin_ps;
         tcp_rx_begin(r, now);
     }
     if (h->opts & TCP_PAST_FIN) {
@@ -2480,12 +2570,12 @@ static void tcp_rx_slow(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, ui
     }
     if (fin)
         r->fin = h->seq + h->len;
-    r->ts_ps = h->ts_ps;
     if (h->seq <= r->nxt)
         r->ts_recent_ps = h->ts_ps;
     if (r->nxt > r->fin && r->again_ps == GW_NEVER && !r->closed)
         r->again_ps = gw_later(now, TCP_RTO_FIRST_PS);
     if (end <= r->nxt) {
+        r->ts_ps = h->ts_ps;
         tcp_rx_again(rx, r, p, now);
         tcp_rx_arm(rx, r);
         return;
@@ -2496,7 +2586,8 @@ static void tcp_rx_slow(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, ui
         r->dsack[0] = h->seq;
         r->dsack[1] = r->nxt;
     }
-    tcp_reassemble(rx, r, h->seq, end);
+    tcp_reassemble(rx, r, h->seq, end, now);
+    tcp_rx_sent(r, h->ts_ps);
     if (r->opts & TCP_HAS_SACK || r->nxt != before)
         tcp_rx_grow(r, h->len, r->nxt != before ? r->seg_memory : 0);
     if (r->nxt > r->fin && r->again_ps == GW_NEVER && !r->closed)
@@ -2531,7 +2622,8 @@ static void tcp_rx_packet(struct gw_rx *rx, struct gw_pkt *p, uint64_t now)
         return;
     }
     r->nxt += h->len;
-    r->ts_ps = r->ts_recent_ps = h->ts_ps;
+    tcp_rx_sent(r, h->ts_ps);
+    r->ts_recent_ps = h->ts_ps;
     tcp_rx_seg(r, h->len);
     tcp_rx_measure(r, h, now);
     tcp_rx_grow(r, h->len, r->seg_memory);
@@ -2728,10 +2820,13 @@ static const struct gw_param tcp_params[] = {
     { "tick", GW_P_TIME, offsetof(struct tcp_conf, tick_ps), "1ms", "0", "100ms",
       "The kernel's timer tick: timeouts, probes and delayed ACKs come late by one, by 8 above 63 "
       "ms, by 64 above 504 ms, and cubic grows once per tick; 0: exact." },
-    { "tso", GW_P_BOOL, offsetof(struct tcp_conf, tso), "no", NULL, NULL,
-      "Cut the stream into super-segments as Linux does, with or without a card's help: a millisecond "
-      "of the rate, at least two segments that leave in one instant, the last one pushed; short ones "
-      "wait for more window." },
+    { "tso", GW_P_BOOL, offsetof(struct tcp_conf, tso), "yes", NULL, NULL,
+      "Cut the stream into super-segments as Linux does, with or without a card's help: a "
+      "millisecond of the rate, at least two segments that leave in one instant, the last one "
+      "pushed; short ones wait for more window. no: one by one, as formulas have it." },
+    { "idle_restart", GW_P_BOOL, offsetof(struct tcp_conf, idle_restart), "yes", NULL, NULL,
+      "The window falls when it was not used for a timeout; no: as with Linux's "
+      "tcp_slow_start_after_idle=0." },
     { "dsack", GW_P_BOOL, offsetof(struct tcp_conf, dsack), "yes", NULL, NULL,
       "Tell what came twice (RFC 2883)." },
     { "compress", GW_P_BOOL, offsetof(struct tcp_conf, compress), "yes", NULL, NULL,

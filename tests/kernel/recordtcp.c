@@ -10,12 +10,16 @@
  *     bulk CC RATE_MBIT RTT_MS LOSS_PCT ACKLOSS_PCT QUEUE RUNS SECONDS
  *     msg PATTERN CC RATE_MBIT RTT_MS LOSS_PCT QUEUE BYTES GAP_MS MESSAGES [RUNS]
  *     parallel CC STREAMS RATE_MBIT RTT_MS LOSS_PCT QUEUE BYTES RUNS
+ *     variant NAME [COMMAND]
  * PATTERN is fresh (a connection a message), warm (one connection; GAP_MS after the arrival of the
- * last) or period (every GAP_MS), all of it RUNS times. `trace MS` before a line prints the sender's TCP_INFO every MS
- * milliseconds to standard error; `packets` prints what passes the sender's interface from then on: time,
- * direction, sequence number, payload bytes, ACK, window, flags and SACK blocks, relative to the SYNs.
- * Connections of warm and parallel open before loss is switched on.
- * Writes go in one blocking call per message; the reader is prompt.
+ * last), period (every GAP_MS) or period0 (without slow start after idle), all of it RUNS times.
+ * `trace MS` before a line prints the sender's TCP_INFO every MS milliseconds to standard error;
+ * `packets` prints what passes the sender's interface from then on: time, direction, sequence
+ * number, payload bytes, ACK, window, flags and SACK blocks, relative to the SYNs. Connections of
+ * warm and parallel open before loss is switched on. COMMAND of a variant, a shell's, runs behind
+ * each set-up of the network of the lines below (`ip netns exec s tc qdisc replace dev e0 root fq`
+ * paces); NAME is bulk rows' variant.
+ * Writes go in one blocking call per message, without Nagle's delay; the reader is prompt.
  *
  * Usage: recordtcp goodput|fct|parallel, which says the table; lines of other tables are skipped.
  */
@@ -40,6 +44,7 @@
 #include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -70,6 +75,7 @@ static struct {
     int      ns[4], listener;
     char    *zeros;
     double   trace_ms;
+    char     variant[24], variant_command[800];
     volatile int traced_fd;
     double   value[RUNS_MAX], late[RUNS_MAX];
     uint64_t retrans;
@@ -105,7 +111,7 @@ static void sleep_s(double s)
 
 static void command(const char *fmt, ...)
 {
-    char line[512];
+    char line[1024];
     va_list ap;
 
     va_start(ap, fmt);
@@ -152,6 +158,7 @@ static void build(void)
 
     command("busybox sysctl -qw net.core.rmem_max=268435456 net.core.wmem_max=268435456 "
             "2>/dev/null || true");
+    command("busybox sysctl -qw net.ipv4.tcp_mem='9999999 9999999 9999999'");
     for (unsigned i = 0; i < 4; i++) {
         command("ip netns add %s && ip -n %s link set lo up", host[i], host[i]);
         snprintf(path, sizeof path, "/run/netns/%s", host[i]);
@@ -203,6 +210,8 @@ static void network(const struct cell *c, bool lossy)
     command("ip netns exec r2 tc qdisc add dev w2 root netem delay %.0fus %s limit 1000000",
             c->rtt_ms * 500, loss);
     bottleneck(c, lossy);
+    if (*g.variant_command)
+        command("%s", g.variant_command);
 }
 
 /* ---- sockets ------------------------------------------------------------------------------- */
@@ -214,7 +223,8 @@ static int tcp_socket(unsigned at, const char *cc)
     enter(at);
     fd = socket(AF_INET, SOCK_STREAM, 0);
     if (fd < 0 || setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, cc, (socklen_t)strlen(cc)) ||
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one))
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) ||
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one))
         die("socket with %s", cc);
     return fd;
 }
@@ -492,8 +502,8 @@ static void bulk(const struct cell *c)
         sender_stop(&s);
         sleep_s(1);
     }
-    printf("main,%s,%g,%g,%g,%g,%u,%u,%g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,", c->cc, c->rate_mbit,
-           c->rtt_ms, c->loss_pct, c->ackloss_pct, c->queue, c->runs, c->seconds,
+    printf("%s,%s,%g,%g,%g,%g,%u,%u,%g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,", g.variant, c->cc,
+           c->rate_mbit, c->rtt_ms, c->loss_pct, c->ackloss_pct, c->queue, c->runs, c->seconds,
            mean(g.value, c->runs), deviation(g.value, c->runs), mean(g.late, c->runs),
            deviation(g.late, c->runs), samples ? queue / ((samples + 9) / 10) : 0,
            c->runs * c->seconds * mean(g.value, c->runs) / c->runs * 1e6 / 8 / 1448);
@@ -505,7 +515,7 @@ static void bulk(const struct cell *c)
 /* One connection's messages, or as many connections; their times. */
 static void message_run(const struct cell *c, double *value)
 {
-    bool     fresh = !strcmp(c->pattern, "fresh"), period = !strcmp(c->pattern, "period");
+    bool     fresh = !strcmp(c->pattern, "fresh"), period = !strncmp(c->pattern, "period", 6);
     struct sender s;
     double   begin, next;
     int      fd = -1;
@@ -544,15 +554,18 @@ static void message_run(const struct cell *c, double *value)
 
 static void messages(const struct cell *c)
 {
-    bool     period = !strcmp(c->pattern, "period");
+    bool     restart = strcmp(c->pattern, "period0");
+    const char *pattern = !restart ? "period_restart0"
+                          : !strcmp(c->pattern, "period") ? "period_restart1" : c->pattern;
     unsigned all = c->messages * c->runs;
 
+    command("ip netns exec s busybox sysctl -qw net.ipv4.tcp_slow_start_after_idle=%d", restart);
     g.retrans = 0;
     for (unsigned i = 0; i < c->runs; i++) {
         message_run(c, g.value + i * c->messages);
         sleep_s(1);
     }
-    printf("%s%s,%s,%g,%g,%g,%u,%llu,%g,%u,%.6g,%.6g,%.6g,", period ? "period_restart1" : c->pattern,
+    printf("%s%s,%s,%g,%g,%g,%u,%llu,%g,%u,%.6g,%.6g,%.6g,", pattern,
            !strcmp(c->pattern, "warm") ? c->gap_ms == 1000 ? "_gap1000" : "_gap20" : "", c->cc,
            c->rate_mbit, c->rtt_ms, c->loss_pct, c->queue, (unsigned long long)c->bytes, c->gap_ms,
            c->messages, mean(g.value, all), deviation(g.value, all), g.retrans * 1.0 / all);
@@ -630,6 +643,8 @@ static void play(char *line, const char *table)
     if (!strcmp(line, "packets\n")) {
         if (pthread_create(&tracer, NULL, sniffer_main, NULL))
             die("thread");
+    } else if (sscanf(line, "variant %23s %799[^\n]", g.variant, g.variant_command) >= 1) {
+        ;
     } else if (sscanf(line, "trace %lf", &g.trace_ms) == 1) {
         if (pthread_create(&tracer, NULL, tracer_main, NULL))
             die("thread");
@@ -657,7 +672,7 @@ static void play(char *line, const char *table)
 
 int main(int argc, char **argv)
 {
-    char line[256];
+    char line[1024];
 
     if (argc != 2) {
         fprintf(stderr, "usage: recordtcp goodput|fct|parallel <GRID\n");
@@ -665,6 +680,7 @@ int main(int argc, char **argv)
     }
     g.zeros = calloc(1, CHUNK * 64u);
     g.traced_fd = -1;
+    strcpy(g.variant, "main");
     if (!g.zeros)
         die("memory");
     build();

@@ -357,6 +357,26 @@ static void forget(struct cell *c)
         drop(&c->share[i]);
 }
 
+/* A row of a key that is there already is more runs of the same cell. */
+static bool pooled(const struct cell *more)
+{
+    for (unsigned i = 0; i < g.cells; i++) {
+        struct cell *c = &g.cell[i];
+
+        if (strcmp(c->key, more->key) || c->kind == SHARE)
+            continue;
+        for (unsigned k = 0; k < more->want_all.n; k++)
+            put(&c->want_all, more->want_all.v[k]);
+        c->want_retrans = (c->want_retrans + more->want_retrans) / 2;
+        c->want_mean = mean(&c->want_all);
+        c->want_sd = deviation(&c->want_all);
+        c->want_runs = c->kind == MESSAGES ? 1.0 * c->want_all.n / c->messages : c->want_all.n;
+        c->want = c->kind == BULK ? c->want_mean : median(&c->want_all);
+        return true;
+    }
+    return false;
+}
+
 static void read_row(enum kind kind, const struct table *t)
 {
     static void (*const fill[KINDS])(struct cell *, const struct table *) =
@@ -375,7 +395,7 @@ static void read_row(enum kind kind, const struct table *t)
     c->loss_pct = number(t, "loss_pct");
     c->queue = number(t, "queue_limit");
     fill[kind](c, t);
-    if (!g.filter || !fnmatch(g.filter, c->key, 0))
+    if ((!g.filter || !fnmatch(g.filter, c->key, 0)) && !pooled(c))
         g.cells++;
     else
         forget(c);
@@ -459,7 +479,7 @@ static const char *variant_options(const struct cell *c, const char *cc)
     if (!strcmp(v, "offload"))
         return has_option("offload") ? ", offload: yes" : NULL;
     if (!strcmp(v, "defwin"))
-        return has_option("send_buffer") ? ", window: 6291456, send_buffer: 4194304" : NULL;
+        return ", rcvbuf: 6291456, sndbuf: 4194304";
     if (!strcmp(v, "period_restart0"))
         return has_option("idle_restart") ? ", idle_restart: no" : NULL;
     if (!strcmp(v, "ecn_red") || !strcmp(c->qdisc, "red_ecn"))
@@ -812,7 +832,7 @@ static void judge_bulk(struct cell *c)
 static void judge_messages(struct cell *c)
 {
     double got = mean(&c->got_all), sd = deviation(&c->got);
-    unsigned n = c->kind == PARALLEL ? c->want_all.n : 1;
+    unsigned n = c->kind == PARALLEL ? c->want_all.n : (unsigned)fmax(c->want_runs, 1);
 
     c->ratio = median(&c->got_all) / c->want;
     c->z = fabs(mean(&c->got) - c->want) / (sd * sqrt(1.0 / n + 1.0 / c->got.n) + 1e-9);

@@ -714,7 +714,7 @@ static void delayed_acks(void)
     for (uint32_t i = 0; i < GW_ARRAY_LEN(rows); i++) {
         struct setup s = { .cc = &gw_cc_newreno, .rate_bps = 1000000000, .rtt_ps = 40 * MS,
                            .keep_open = true, .bytes = (uint64_t)rows[i].segs * MSS,
-                           .set = { { "rcvbuf", "128KiB" }, { "tick", "0" },
+                           .set = { { "rcvbuf", "128KiB" }, { "tick", "0" }, { "tso", "no" },
                                     { rows[i].opt, rows[i].value } } };
         struct net *n;
 
@@ -892,7 +892,7 @@ static void kernel_goodput(void)
         { &gw_cc_newreno, 10, 20, 1, 20, 60, 5.816, 0.06 },
         { &gw_cc_newreno, 10, 80, 3, 66, 60, 0.879, 0.08 },
         { &gw_cc_newreno, 100, 2, 1, 20, 30, 50.34, 0.20 },
-        { &gw_cc_newreno, 100, 20, 1, 165, 30, 6.823, 0.08 },
+        { &gw_cc_newreno, 100, 20, 1, 165, 30, 6.823, 0.06 },
         { &gw_cc_cubic, 10, 20, 0.1, 20, 60, 9.499, 0.02 },
         { &gw_cc_cubic, 10, 80, 1, 66, 60, 1.707, 0.08 },
         { &gw_cc_cubic, 100, 2, 0.1, 20, 30, 89.48, 0.07 },
@@ -901,7 +901,7 @@ static void kernel_goodput(void)
     };
 
     for (uint32_t i = 0; i < GW_ARRAY_LEN(rows); i++) {
-        uint32_t seeds = rows[i].loss_pct > 0 ? 5 : 1;
+        uint32_t seeds = rows[i].loss_pct > 0 ? 12 : 1;
         double sum = 0;
 
         for (uint32_t k = 0; k < seeds; k++)
@@ -1118,7 +1118,8 @@ static void paced_windows(void)
         for (uint32_t k = 0; k < 2; k++) {
             struct setup s = { .cc = rows[i].cc, .rate_bps = 100000000, .rtt_ps = 20 * MS,
                                .queue = rows[i].queue, .bytes = 400 * MSS, .keep_open = true,
-                               .set = { { "pacing", k ? "yes" : "no" }, { "hystart", "no" } } };
+                               .set = { { "pacing", k ? "yes" : "no" }, { "hystart", "no" },
+                                        { "tso", "no" } } };
 
             n[k] = transfer(&s, rows[i].cc->name);
             q[k] = (double)n[k]->data_drops;
@@ -1150,7 +1151,7 @@ static void bbr_goodput(void)
         { 100, 2, 0.01, 0, 20, 30, 94.5883, 0.03, 0 },
         { 100, 20, 3, 0, 165, 30, 91.249, 0.03, 0 },
         { 100, 80, 0.1, 0, 661, 30, 91.1558, 0.03, 0 },
-        { 1000, 80, 1, 0, 6605, 12, 814.613, 0.08, 0 },
+        { 1000, 80, 1, 0, 6605, 12, 814.613, 0.03, 0 },
     };
 
     for (uint32_t i = 0; i < GW_ARRAY_LEN(rows); i++) {
@@ -1269,6 +1270,7 @@ static void bbr_messages(void)
 /*
  * The queue of one flow (Alizadeh et al. 2010, 3.3): it rises to K + 1 and falls by
  * sqrt(2 (BDP + K)) / 2 packets, give or take the pairs in which delayed ACKs let segments go.
+ * Super-segments break it: Linux 6.1 with K 40 at 1 Gbit/s, 2 ms sends 515 Mbit/s.
  */
 static void dctcp_queue(void)
 {
@@ -1281,7 +1283,8 @@ static void dctcp_queue(void)
     for (uint32_t i = 0; i < GW_ARRAY_LEN(rows); i++) {
         struct setup s = { .cc = &gw_cc_dctcp, .rate_bps = (uint64_t)(rows[i].mbit * 1e6),
                            .rtt_ps = rows[i].rtt_ps, .queue = 100000,
-                           .mark_above = rows[i].mark, .bytes = UINT64_C(1) << 40 };
+                           .mark_above = rows[i].mark, .bytes = UINT64_C(1) << 40,
+                           .set = { { "tso", "no" } } };
         double bdp, swing, rate;
         struct net *n;
 
@@ -1344,11 +1347,12 @@ static void dctcp_cuts(void)
         struct cuts c = { .ssthresh = UINT64_MAX };
         struct setup s = { .cc = &gw_cc_dctcp, .rate_bps = 100000000, .rtt_ps = 4 * MS,
                            .queue = 100, .mark_above = 20, .bytes = UINT64_C(1) << 40,
-                           .until_ps = 20 * GW_PS_PER_S, .watch = watch_cuts, .arg = &c };
+                           .until_ps = 20 * GW_PS_PER_S, .watch = watch_cuts, .arg = &c,
+                           .set = { { "tso", "no" } } };
         double first, later;
         struct net *n;
 
-        memcpy(s.set, rows[i].set, sizeof rows[i].set);
+        memcpy(s.set + 1, rows[i].set, sizeof rows[i].set);
         n = net_open(&s, false);
         n->tx.written_bytes = s.bytes;
         n->tx.ops->tx_write(&n->tx, 0);
