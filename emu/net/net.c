@@ -532,6 +532,8 @@ enum gw_status net_ready(struct net *n, struct gw_error *err)
         if (o->log)
             o->flags |= PORT_LOG;
         n->port_flags[i] = o->flags;
+        if (o->channel)
+            o->flags |= PORT_CHANNEL;
     }
     return GW_OK;
 }

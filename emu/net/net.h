@@ -71,53 +71,57 @@ enum net_port_flag {              /* kept apart from the port, in one byte an ar
     PORT_LOG     = 4,             /* packet log                                                 */
     PORT_PFC     = 8,             /* pause frames may arrive                                    */
     PORT_FAR     = 16,            /* as PORT_LONG, as long as the FIFO is not empty             */
+    PORT_CHANNEL = 32,            /* losses or delays behind it; nothing an arrival looks at    */
 };
 
-struct net_wait {                 /* a packet that has not begun to be serialised               */
-    uint64_t start_ps;
-    uint32_t len_bytes;
-};
-
+/* The first three cache lines are what a packet touches by arithmetic, the third only if it waits. */
 struct __attribute__((aligned(64))) net_port {
     uint64_t free_ps;             /* when the transmitter has sent all that it took so far      */
     uint64_t ps_per_byte;         /* exact, or 0: use gw_tx_ps with the carry                   */
     uint64_t delay_ps;
-    uint64_t rate_bps;            /* 0: infinitely fast                                         */
-    uint64_t carry;
-    uint32_t id, to, from;        /* directed link, receiving node, sending node                */
-    uint32_t framing_bytes;
+    uint64_t sent_pkts, sent_bytes, busy_ps;
+    uint32_t id, to;              /* directed link, receiving node                              */
     uint32_t count;               /* packets handed to the engine: the sender's own count       */
-    uint32_t wait_head, wait_count, wait_cap;
-    struct net_wait *wait;        /* ring: who waits, arithmetic mode                           */
-    uint64_t wait_bytes;
-    uint64_t limit_pkts, limit_bytes;
+    uint32_t framing_bytes;
+    /* who waits, arithmetic mode */
     uint8_t  mode, flags;
     bool     busy;                /* queued mode: serialising                                   */
     bool     is_nic;              /* a host's own: never drops unless the user put a qdisc there*/
     bool     user_qdisc;          /* the study put something there                              */
     bool     changes;             /* timed events change it: never by arithmetic                */
-    /* books */
-    uint64_t sent_pkts, sent_bytes, wire_bytes, busy_ps;
-    uint64_t lost_pkts;           /* by the channel; in drops too                               */
-    uint64_t lost_bytes;
+    uint32_t from;                /* sending node                                               */
+    uint32_t wait_head, wait_count, wait_cap;
+    uint32_t *wait;               /* ring of their lengths; they leave one behind the other     */
+    uint64_t wait_ps;             /* when the first of them begins to be serialised             */
+    uint64_t wait_bytes;
+    uint64_t limit_pkts, limit_bytes;
+    /* books of waiting */
     unsigned __int128 wait_sum_ps;
     uint64_t wait_max_ps, queue_max_bytes, queue_max_pkts;
-    uint64_t duplicated_pkts, fluid_bytes;
-    uint64_t drops[GW_DROP_COUNT];
-    uint64_t sample_bytes, sample_drops, sample_marks;   /* counters at the last sample         */
-    /* cold */
+    uint64_t carry, wait_carry;   /* of the transmitter; as it was before the first that waits  */
+    uint64_t rate_bps;            /* 0: infinitely fast                                         */
+    /* queued mode */
+    struct gw_tree *tree;         /* always there; its root may be absent (default queue)       */
     struct gw_channel *channel;
     struct net_buffer *buffer;    /* the switch's shared memory, NULL: none                     */
-    uint64_t buffer_bytes;        /* of it held by this port                                    */
     struct net_pfc *pfc;          /* flow control: can be paused, or sends pauses; NULL: neither */
-    struct gw_tree *tree;         /* always there; its root may be absent (default queue)       */
-    struct gw_timer timer;        /* queued: end of serialisation or next_ps; NIC: room again   */
-    struct net_conn *room_head, *room_tail, *serving;    /* flows that wait for room            */
-    uint64_t room_ps, room_low_ps;
     struct gw_capture *cap_tx, *cap_rx;
     struct net_log *log;
     struct net *net;
+    struct gw_timer timer;        /* queued: end of serialisation or next_ps; NIC: room again   */
+    struct net_conn *room_head, *room_tail, *serving;    /* flows that wait for room            */
+    uint64_t room_ps, room_low_ps;
+    uint64_t buffer_bytes;        /* of the shared memory, held by this port                    */
+    /* other books */
+    uint64_t wire_bytes;
+    uint64_t lost_pkts;           /* by the channel; in drops too                               */
+    uint64_t lost_bytes;
+    uint64_t duplicated_pkts, fluid_bytes;
+    uint64_t drops[GW_DROP_COUNT];
+    uint64_t sample_bytes, sample_drops, sample_marks;   /* counters at the last sample         */
 };
+_Static_assert(offsetof(struct net_port, mode) == 64 && offsetof(struct net_port, tree) == 192,
+               "a port's hot lines");
 
 /* ---- flows -------------------------------------------------------------------------------- */
 

@@ -43,15 +43,21 @@ static void note_queue(struct net_port *o, uint64_t bytes, uint64_t pkts)
         o->queue_max_pkts = pkts;
 }
 
-static inline uint64_t serialise(struct net_port *o, struct gw_pkt *p)
+/* The time that a packet takes on the wire. */
+static inline uint64_t transmission(const struct net_port *o, uint32_t len_bytes, uint64_t *carry)
 {
-    uint32_t wire = p->len_bytes + o->framing_bytes;
+    uint32_t wire = len_bytes + o->framing_bytes;
 
-    o->sent_pkts++;
-    o->sent_bytes += p->len_bytes;
     if (GW_LIKELY(o->ps_per_byte))
         return wire * o->ps_per_byte;
-    return o->rate_bps ? gw_tx_ps(wire, o->rate_bps, &o->carry) : 0;
+    return o->rate_bps ? gw_tx_ps(wire, o->rate_bps, carry) : 0;
+}
+
+static inline uint64_t serialise(struct net_port *o, struct gw_pkt *p)
+{
+    o->sent_pkts++;
+    o->sent_bytes += p->len_bytes;
+    return transmission(o, p->len_bytes, &o->carry);
 }
 
 /* ---- packet log --------------------------------------------------------------------------- */
@@ -125,9 +131,9 @@ static inline void fly(struct net *n, struct net_port *o, struct gw_pkt *p, uint
 }
 
 /* The next packet of the FIFO becomes the pending event; the one behind it is fetched meanwhile. */
-static void fly_next(struct net *n, struct net_port *o, struct gw_pkt *arrived)
+static inline void fly_next(struct net *n, struct net_port *o, uint32_t in, struct gw_pkt *arrived)
 {
-    struct net_arrivals *a = &n->arrivals[o->id];
+    struct net_arrivals *a = &n->arrivals[in];
     struct gw_pkt *p = arrived->next;
 
     if (a->head != arrived)
@@ -136,11 +142,12 @@ static void fly_next(struct net *n, struct net_port *o, struct gw_pkt *arrived)
     if (!p) {
         a->tail = NULL;
         o->flags &= (uint8_t)~PORT_FAR;
-        n->port_flags[o->id] &= (uint8_t)~PORT_FAR;
+        n->port_flags[in] &= (uint8_t)~PORT_FAR;
         return;
     }
     __builtin_prefetch(p->next);
-    gw_engine_post(n->engine, p->stamp_ps, o->to, n->nodes + o->id, o->count++, p);
+    __builtin_prefetch((char *)p->next + offsetof(struct gw_pkt, tp) - 1);
+    gw_engine_post(n->engine, p->stamp_ps, o->to, n->nodes + in, o->count++, p);
 }
 
 static void through_channel(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t sent_ps)
@@ -177,7 +184,7 @@ static void through_channel(struct net *n, struct net_port *o, struct gw_pkt *p,
 
 static inline void leave(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t sent_ps)
 {
-    if (GW_UNLIKELY(o->channel != NULL))
+    if (GW_UNLIKELY(o->flags & PORT_CHANNEL))
         through_channel(n, o, p, sent_ps);
     else
         fly(n, o, p, sent_ps + o->delay_ps, true);
@@ -188,34 +195,42 @@ static inline void leave(struct net *n, struct net_port *o, struct gw_pkt *p, ui
 /* Those that have begun by now leave the ring. */
 static void settle(struct net_port *o, uint64_t now_ps)
 {
-    while (o->wait_count) {
-        struct net_wait *w = &o->wait[o->wait_head];
+    while (o->wait_count && o->wait_ps <= now_ps) {
+        uint32_t len = o->wait[o->wait_head];
 
-        if (w->start_ps > now_ps)
-            return;
-        o->wait_bytes -= w->len_bytes;
+        o->wait_ps += transmission(o, len, &o->wait_carry);
+        o->wait_bytes -= len;
         o->wait_head = (o->wait_head + 1) & (o->wait_cap - 1);
         o->wait_count--;
     }
 }
 
-static bool wait_push(struct net_port *o, uint64_t start_ps, uint32_t len_bytes)
+static bool wait_grow(struct net_port *o)
 {
-    if (o->wait_count == o->wait_cap) {
-        uint32_t cap = o->wait_cap ? o->wait_cap * 2 : 16;
-        struct net_wait *w = malloc(cap * sizeof *w);
+    uint32_t cap = o->wait_cap ? o->wait_cap * 2 : 16;
+    uint32_t *w = malloc(cap * sizeof *w);
 
-        if (!w)
-            return false;
-        for (uint32_t i = 0; i < o->wait_count; i++)
-            w[i] = o->wait[(o->wait_head + i) & (o->wait_cap - 1)];
-        free(o->wait);
-        o->wait = w;
-        o->wait_cap = cap;
-        o->wait_head = 0;
+    if (!w)
+        return false;
+    for (uint32_t i = 0; i < o->wait_count; i++)
+        w[i] = o->wait[(o->wait_head + i) & (o->wait_cap - 1)];
+    free(o->wait);
+    o->wait = w;
+    o->wait_cap = cap;
+    o->wait_head = 0;
+    return true;
+}
+
+/* A packet that begins when all others have been sent. */
+static inline bool wait_push(struct net_port *o, uint32_t len_bytes)
+{
+    if (GW_UNLIKELY(o->wait_count == o->wait_cap) && !wait_grow(o))
+        return false;
+    if (!o->wait_count) {
+        o->wait_ps = o->free_ps;
+        o->wait_carry = o->carry;
     }
-    o->wait[(o->wait_head + o->wait_count++) & (o->wait_cap - 1)] =
-        (struct net_wait){ start_ps, len_bytes };
+    o->wait[(o->wait_head + o->wait_count++) & (o->wait_cap - 1)] = len_bytes;
     o->wait_bytes += len_bytes;
     return true;
 }
@@ -228,14 +243,14 @@ static bool queue_up(struct net *n, struct net_port *o, struct gw_pkt *p, uint64
         net_drop(n, o, p, GW_DROP_QUEUE_FULL);
         return false;
     }
-    if (!wait_push(o, o->free_ps, p->len_bytes)) {
+    if (!wait_push(o, p->len_bytes)) {
         net_fail(n, GW_NOMEM, "out of memory in a queue; give it a limit");
         net_drop(n, o, p, GW_DROP_QUEUE_FULL);
         return false;
     }
     note_queue(o, o->wait_bytes, o->wait_count);
     note_wait(o, o->free_ps - now_ps);
-    if (o->free_ps - now_ps > n->far_ps && !o->channel) {
+    if (o->free_ps - now_ps > n->far_ps && !(o->flags & PORT_CHANNEL)) {
         o->flags |= PORT_FAR;
         n->port_flags[o->id] |= PORT_FAR;
     }
@@ -444,7 +459,7 @@ static void send_queued(struct net *n, struct net_port *o, struct gw_pkt *p, uin
 
 void net_port_send(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t now_ps)
 {
-    if (GW_UNLIKELY(o->log != NULL))
+    if (GW_UNLIKELY(o->flags & PORT_LOG))
         log_sent(n, o, p, now_ps);
     if (GW_LIKELY(o->mode == PORT_ARITHMETIC))
         send_arithmetic(n, o, p, now_ps);
@@ -586,10 +601,8 @@ uint32_t net_next(const struct net *n, uint32_t node, uint32_t dst, uint32_t has
     return r->pool[row->first + (uint32_t)(((uint64_t)hash * row->count) >> 32)];
 }
 
-static void arrive_flagged(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t now_ps)
+static void arrive_observed(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t now_ps)
 {
-    if (o->flags & (PORT_LONG | PORT_FAR))
-        fly_next(n, o, p);
     if (o->cap_rx) {
         struct net_conn *c = p->flags & GW_PKT_FRAME ? NULL : n->conn[p->flow];
 
@@ -609,7 +622,12 @@ void net_deliver(void *net, uint32_t node, struct gw_pkt *p, uint64_t now_ps)
     n->arrivals[in].pkts++;
     n->arrivals[in].bytes += p->len_bytes;
     if (GW_UNLIKELY(n->port_flags[in])) {
-        arrive_flagged(n, &n->port[in], p, now_ps);
+        uint8_t flags = n->port_flags[in];
+
+        if (flags & (PORT_LONG | PORT_FAR))
+            fly_next(n, &n->port[in], in, p);
+        if (flags & (PORT_RX_CAP | PORT_LOG))
+            arrive_observed(n, &n->port[in], p, now_ps);
         if (gw_pkt_is_pause(p)) {
             net_pfc_receive(n, in, p, now_ps);
             return;
