@@ -58,6 +58,7 @@ struct trace {
     size_t count;
     double end_ms;                   /* the sender's last event                                   */
     bool   ends;                     /* that is when the last message was there                   */
+    bool   said;                     /* the kernel has said which rows are probes                 */
     double grain_ms;                 /* what is so close together is one instant                  */
 };
 
@@ -238,7 +239,7 @@ static struct trace read_own(const char *path, const char *name)
     }
     fclose(t.f);
     all.end_ms /= 1e3;
-    all.ends = true;
+    all.ends = all.said = true;
     all.grain_ms = 0.001;
     if (!all.count)
         die(name, "is not in own.csv; `make record-tcp-scripts` records it");
@@ -279,12 +280,13 @@ static int by_time(const void *a, const void *b)
     return x->ack < y->ack ? -1 : x->ack > y->ack;
 }
 
-/* Why @r of @t left, where nobody has said it. */
-static void find_kind(struct row *r)
+/* Why @r left, where nobody has said it: of what is sent again. A new segment without an ACK may be
+ * a probe or the application's; told apart where the other side says. */
+static void find_kind(struct row *r, bool said)
 {
     bool timer = r->quiet_ms > 0, loss = !strcmp(r->state, "loss");
 
-    if (*r->kind || (r->occurrence < 2 && !timer))
+    if (*r->kind || (r->occurrence < 2 && (!timer || said)))
         return;
     snprintf(r->kind, sizeof r->kind, "%s",
              r->type == SYN ? "rto"
@@ -320,7 +322,7 @@ static void prepare(struct trace *t)
             r->occurrence += t->row[k].out == r->out && t->row[k].type == r->type &&
                              t->row[k].seq == r->seq;
         if (r->out && r->type != ACK)
-            find_kind(r);
+            find_kind(r, t->said);
     }
 }
 
