@@ -5,7 +5,9 @@
  * without either it is dropped, for there is no default class. A class that becomes active joins
  * the end of the round with one quantum. The head of the first class leaves if it fits the deficit,
  * else the class gets a quantum more and goes to the end; so shares are in the ratio of the quanta,
- * whatever the sizes of the packets. The default quantum is a full frame (1514).
+ * whatever the sizes of the packets. The default quantum is a full frame (1514). Linux
+ * 6.1.192 raises a quantum below 256 bytes to 256 and cuts one above 1 MiB, 6.1.176 takes any; here
+ * any is taken.
  *
  * As in the kernel a child that has packets but lets none go yet holds up the whole round. Follows
  * net/sched/sch_drr.c of Linux 6.1; Shreedhar and Varghese, "Efficient Fair Queuing using Deficit

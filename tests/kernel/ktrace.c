@@ -295,6 +295,15 @@ static const struct setting {
     { "fq_codel-ce", 10000000, 600, 0, { { CLASS(2, 1), 2 }, { CLASS(2, 2), 1 }, { 0, END } },
       { UNDER("10mbit"),
         INNER "fq_codel flows 64 quantum 900 ce_threshold 1ms memory_limit 60000" } },
+    /* Far below its target PIE draws no dice. */
+    { "fq_pie", 10000000, 600, 0,
+      { { CLASS(2, 1), 0 }, { CLASS(2, 2), 0 }, { CLASS(2, 3), 0 }, { 0, END } },
+      { UNDER("10mbit"), INNER "fq_pie limit 40 quantum 300 target 2s" } },
+    { "fq_pie-quantum", 10000000, 600, 0, { { CLASS(2, 1), 0 }, { CLASS(2, 2), 0 }, { 0, END } },
+      { UNDER("10mbit"), INNER "fq_pie limit 1000 quantum 100 target 2s flows 64" } },
+    { "ets-quanta", 10000000, 600, 0,
+      { { CLASS(2, 1), 0 }, { CLASS(2, 2), 0 }, { CLASS(2, 3), 0 }, { 0, END } },
+      { UNDER("10mbit"), INNER "ets strict 1 quanta 100 700" } },
     { "gred", 10000000, 600, 0, { { 0, 0 }, { 1, 0 }, { 0, END } },
       { UNDER("10mbit"), INNER "gred setup DPs 2 default 0",
         "qdisc change dev v0 parent 1:1 handle 2: gred limit 60000 min 9000 max 9001 avpkt 1000 "

@@ -171,6 +171,8 @@ static void test_words(void)
         { "drr", 0, "drr 8001: root" }, { "drr x", 1, NULL },
         { "ets", 1, NULL }, { "ets bands 2 strict 3", 1, NULL }, { "ets strict", 255, NULL },
         { "ets quanta", 255, NULL }, { "ets quanta 0", 1, NULL }, { "ets quanta x", 1, NULL },
+        { "ets quanta 1k", 1, NULL }, { "ets quanta 0x400", 1, NULL },
+        { "ets quanta 1 300 9999999", 0, "quanta 256 300 1048576 priomap 2" },
         { "ets strict 3 priomap 1 2 3", 1, NULL }, { "ets strict 3 priomap 300", 1, NULL },
         { "ets strict 3 strict 4", 1, NULL }, { "ets strict 3 foo", 1, NULL },
         { "ets strict 300", 1, NULL }, { "ets bands 17", 1, NULL },
@@ -211,6 +213,7 @@ static void test_ets_class(void)
         { "class add dev v0 parent 1: classid 1:9 ets quantum 2650", 2 },
         { "class del dev v0 classid 1:2", 2 },
         { "class change dev v0 classid 1:2 ets quantum 0", 1 },
+        { "class change dev v0 classid 1:2 ets quantum 3k", 1 },
         { "qdisc change dev v0 root handle 1: ets strict 1 quanta 500", 0 },
         { "qdisc change dev v0 root handle 1: ets", 1 },
     };
@@ -226,6 +229,8 @@ static void test_ets_class(void)
         if (!i) {
             bench_tc(&b, "qdisc show dev v0");
             CU_ASSERT_PTR_NOT_NULL(strstr(b.text, "bands 3 strict 1 quanta 2650 1514 priomap 2"));
+            bench_tc(&b, "class show dev v0");
+            CU_ASSERT_PTR_NOT_NULL(strstr(b.text, "class ets 1:2 root quantum 2650 \n"));
         }
     }
     bench_tc(&b, "qdisc show dev v0");

@@ -310,6 +310,7 @@ static void test_refused(void)
         { &gw_qdisc_pie, "target abc", GW_SYNTAX }, { &gw_qdisc_pie, "bogus", GW_SYNTAX },
         { &gw_qdisc_pie, "nodq_rate_estimator", GW_SYNTAX },
         { &gw_qdisc_pie, "flows 3", GW_SYNTAX },
+        { &gw_qdisc_fq_pie, "quantum 1048577", GW_PARAM },
         { &gw_qdisc_fq_pie, "flows 65537", GW_PARAM }, { &gw_qdisc_fq_pie, "flows", GW_INCOMPLETE },
         { &gw_qdisc_fq_pie, "ecn_prob 100", GW_SYNTAX },
         { &gw_qdisc_fq_pie, "quantum 1x", GW_SYNTAX }, { &gw_qdisc_fq_pie, "alpha 33", GW_SYNTAX },
