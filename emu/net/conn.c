@@ -16,6 +16,7 @@
 
 #define SLAB_PKTS 1024u
 #define EXT_CHUNK 1024u
+#define CHUNK_CONNS 16u
 #define PATH_MAX_LINKS 64u
 #define FIRST_PORT 29500u                 /* PyTorch's rendezvous port: what filters expect     */
 
@@ -184,31 +185,64 @@ uint32_t net_path(struct net *n, uint32_t src, uint32_t dst, uint32_t hash, uint
 
 /* ---- flows -------------------------------------------------------------------------------- */
 
-static size_t padded(size_t b)
+static size_t padded(size_t b, size_t to)
 {
-    return (b + 63) & ~(size_t)63;
+    return (b + to - 1) & ~(to - 1);
 }
 
-static struct net_conn *conn_memory(struct net *n, const struct net_transport *tp)
+static bool knows_messages(const struct net_transport *tp)
 {
-    size_t head = padded(sizeof(struct net_conn)), tx = padded(tp->ops->tx_bytes);
-    size_t cc = tp->cc ? padded(((const struct gw_cc_ops *)tp->cc->ops)->priv_bytes) : 0;
-    size_t all = head + tx + padded(tp->ops->rx_bytes) + cc;
-    struct net_conn **at = &n->conn_free, *c;
+    return tp->ops->tx_message || tp->ops->rx_expect;
+}
 
-    while (*at && (*at)->tp != tp)
-        at = &(*at)->next_free;
-    c = *at;
-    if (c)
-        *at = c->next_free;
-    else
-        c = aligned_alloc(64, all);
-    if (!c)
+/* Many flows at once: less is lost between them. */
+static bool conns_grow(struct net *n, struct net_transport *tp, size_t all)
+{
+    char *chunk;
+
+    if (n->conn_chunks == n->conn_chunk_cap) {
+        uint32_t cap = n->conn_chunk_cap ? n->conn_chunk_cap * 2 : 64;
+        void **v = realloc(n->conn_chunk, cap * sizeof *v);
+
+        if (!v)
+            return false;
+        n->conn_chunk = v;
+        n->conn_chunk_cap = cap;
+    }
+    chunk = aligned_alloc(64, CHUNK_CONNS * all);
+    if (!chunk)
+        return false;
+    n->conn_chunk[n->conn_chunks++] = chunk;
+    for (uint32_t i = CHUNK_CONNS; i--;) {
+        struct net_conn *c = (struct net_conn *)(void *)(chunk + i * all);
+
+        c->next_free = tp->conn_free;
+        tp->conn_free = c;
+    }
+    return true;
+}
+
+static struct net_conn *conn_memory(struct net *n, struct net_transport *tp)
+{
+    size_t tx = padded(sizeof(struct net_conn), 64), rx = tx + padded(tp->ops->tx_bytes, 16);
+    size_t cc = rx + padded(tp->ops->rx_bytes, 16), all = cc;
+    struct net_conn *c;
+
+    if (tp->cc)
+        all += padded(((const struct gw_cc_ops *)tp->cc->ops)->priv_bytes, 16);
+    if (knows_messages(tp))
+        all += sizeof(struct gw_timer);
+    all = padded(all, 64);
+    if (!tp->conn_free && !conns_grow(n, tp, all))
         return NULL;
+    c = tp->conn_free;
+    tp->conn_free = c->next_free;
     memset(c, 0, all);
-    c->tx.priv = (char *)c + head;
-    c->rx.priv = (char *)c + head + tx;
-    c->tx.cc.priv = (char *)c + all - cc;
+    c->tx.priv = (char *)c + tx;
+    c->rx.priv = (char *)c + rx;
+    c->tx.cc.priv = (char *)c + cc;
+    if (knows_messages(tp))
+        c->expect = (struct gw_timer *)(void *)((char *)c + all - sizeof *c->expect);
     return c;
 }
 
@@ -318,7 +352,8 @@ static struct net_conn *conn_open(struct net *n, struct net_transport *tp, uint3
     c->tx.dst = c->rx.dst = dst;
     c->tx.comp = src;
     c->rx.comp = dst;
-    c->expect = (struct gw_timer){ .fire = expect_fire, .owner = c, .comp = dst };
+    if (c->expect)
+        *c->expect = (struct gw_timer){ .fire = expect_fire, .owner = c, .comp = dst };
     c->tx.priority = priority;
     c->tx.traced = trace_of(n, job) != NULL;
     seed = gw_mix64(n->conf.seed ^ gw_mix64((uint64_t)flow << 32 | src) ^ dst);
@@ -378,10 +413,11 @@ static void conn_retire(struct net *n, struct net_conn *c)
     if (c->waiting || c->head || n->keep_conns)
         return;
     conn_fini(c);
-    gw_engine_timer_stop(n->engine, &c->expect);
+    if (c->expect)
+        gw_engine_timer_stop(n->engine, c->expect);
     n->conn[c->tx.flow] = NULL;            /* late packets find nobody                         */
-    c->next_free = n->conn_free;
-    n->conn_free = c;
+    c->next_free = c->tp->conn_free;
+    c->tp->conn_free = c;
 }
 
 static void tx_closed(struct gw_tx *tx, uint64_t now_ps)
@@ -489,7 +525,7 @@ static void shares_release(struct net *n, struct net_conn *c, uint64_t now_ps)
         n->share_free = s;
     }
     if (!c->head && !c->open)              /* not now: the transport is still at work in it    */
-        gw_engine_timer_set(n->engine, &c->expect, now_ps);
+        gw_engine_timer_set(n->engine, c->expect, now_ps);
 }
 
 static void whole_acked(struct net *n, struct net_conn *c, uint64_t total, uint64_t now_ps)
@@ -534,7 +570,9 @@ static void rx_message(struct gw_rx *rx, uint64_t start, const struct gw_receive
     record_flow(n, c, s, now_ps, s->bytes - a->missing_bytes);
     if (a->missing_bytes)
         record_loss(n, m, a);
-    m->arrival = *a;
+    if (!rt_msg_holes(n, m))
+        return;
+    m->holes->arrival = *a;
     if (--m->shares_left == 0)
         rt_msg_delivered(n, m, now_ps);
     shares_release(n, c, now_ps);
@@ -551,7 +589,7 @@ static void expect_fire(void *owner, uint64_t now_ps)
         if (s->told || s->delivered)
             continue;
         if (s->start_ps + ahead > now_ps) {
-            gw_engine_timer_set(n->engine, &c->expect, s->start_ps + ahead);
+            gw_engine_timer_set(n->engine, c->expect, s->start_ps + ahead);
             return;
         }
         s->told = true;
@@ -571,8 +609,8 @@ static void announce(struct net_conn *c, struct net_share *s, uint64_t now_ps)
         c->unacked = s;
     if (ops->rx_expect && !c->ideal_rate_bps && !c->ideal_delay_ps)
         expect_fire(c, now_ps);            /* its first packet comes at this very instant       */
-    else if (ops->rx_expect && !c->expect.armed)
-        gw_engine_timer_set(n->engine, &c->expect,
+    else if (ops->rx_expect && !c->expect->armed)
+        gw_engine_timer_set(n->engine, c->expect,
                             now_ps + (c->sprayed || !c->ideal_delay_ps ? 0
                                                                        : c->ideal_delay_ps - 1));
     ops->tx_message(&c->tx, s->end - s->bytes, s->end, now_ps);
@@ -777,7 +815,7 @@ static void record_fluid(struct net *n, const struct net_msg *m, uint64_t end_ps
 static void fluid_begin(struct net_msg *m, uint64_t now_ps)
 {
     m->start_ps = now_ps;
-    m->tp->ops->fluid_start(m->tp->fluid, &m->fluid, now_ps);
+    m->tp->ops->fluid_start(m->tp->fluid, &m->whole->fluid, now_ps);
 }
 
 /* Messages between two ranks go one after the other, as on a connection; one with a connection of
@@ -793,52 +831,54 @@ static void pair_next(const struct net_msg *done, uint64_t now_ps)
     p->busy = m != NULL;
     if (!m)
         return;
-    p->queue = m->behind;
+    p->queue = m->whole->behind;
     fluid_begin(m, now_ps);
 }
 
 static void fluid_done(struct gw_fluid *f, struct gw_fluid_flow *x, uint64_t now_ps)
 {
     struct net *n = f->net;
-    struct net_msg *m = GW_CONTAINER(x, struct net_msg, fluid);
+    struct net_whole *w = GW_CONTAINER(x, struct net_whole, fluid);
+    struct net_msg *m = w->msg;
     uint64_t end = now_ps + x->latency_ps;
 
     for (uint32_t i = 0; i < x->path_len; i++)
         n->port[x->path[i]].fluid_bytes += x->bytes;
     n->flow_delivered_bytes += m->bytes;
-    *m->fluid_at = m->fluid_next;
-    if (m->fluid_next)
-        m->fluid_next->fluid_at = m->fluid_at;
+    *w->fluid_at = w->fluid_next;
+    if (w->fluid_next)
+        w->fluid_next->whole->fluid_at = w->fluid_at;
     record_fluid(n, m, end);
     pair_next(m, now_ps);
     if (!x->latency_ps) {
         finish_whole(m, now_ps);
         return;
     }
-    gw_engine_timer_set(n->engine, &m->timer, end);
+    gw_engine_timer_set(n->engine, &w->timer, end);
 }
 
 static void send_fluid(struct net *n, struct net_msg *m, uint64_t now_ps)
 {
     struct net_pair *p = m->pair;
+    struct net_whole *w = m->whole;
 
-    m->fluid.bytes = m->bytes;
-    m->fluid.path = p->path;
-    m->fluid.path_len = p->path_len;
-    m->fluid.latency_ps = p->latency_ps;
-    m->fluid.fluid = m + 1;
+    w->fluid.bytes = m->bytes;
+    w->fluid.path = p->path;
+    w->fluid.path_len = p->path_len;
+    w->fluid.latency_ps = p->latency_ps;
+    w->fluid.fluid = w + 1;
     m->shares_left = m->acks_left = 1;
     n->flows++;
     n->flow_bytes += m->bytes;
-    m->fluid_next = n->fluid_open;
-    m->fluid_at = &n->fluid_open;
-    if (m->fluid_next)
-        m->fluid_next->fluid_at = &m->fluid_next;
+    w->fluid_next = n->fluid_open;
+    w->fluid_at = &n->fluid_open;
+    if (w->fluid_next)
+        w->fluid_next->whole->fluid_at = &w->fluid_next;
     n->fluid_open = m;
     if (!m->new_conn && p->busy) {
-        m->behind = NULL;
+        w->behind = NULL;
         if (p->queue)
-            p->queue_tail->behind = m;
+            p->queue_tail->whole->behind = m;
         else
             p->queue = m;
         p->queue_tail = m;
@@ -890,15 +930,18 @@ static void send_one_shot(struct net *n, struct net_msg *m, uint64_t now_ps)
 
 void net_send(struct net *n, struct net_msg *m, uint64_t now_ps)
 {
+    bool local = m->src_node == m->dst_node || !m->bytes;
+
     m->start_ps = now_ps;
-    m->timer = (struct gw_timer){ .fire = finish_whole, .owner = m, .comp = m->dst_node };
-    if (m->src_node == m->dst_node) {      /* inside a host: no link, no time                  */
-        n->local_bytes += m->bytes;
-        gw_engine_timer_set(n->engine, &m->timer, now_ps);
-        return;
+    if (local || m->tp->ops->level == GW_TP_FLUID) {
+        if (!rt_msg_whole(n, m))
+            return;
+        m->whole->timer = (struct gw_timer){ .fire = finish_whole, .owner = m,
+                                             .comp = m->dst_node };
     }
-    if (m->bytes == 0) {                   /* a signal between ranks, e.g. of a barrier          */
-        gw_engine_timer_set(n->engine, &m->timer, now_ps);
+    if (local) {                           /* inside a host: no link, no time; or a signal     */
+        n->local_bytes += m->bytes;
+        gw_engine_timer_set(n->engine, &m->whole->timer, now_ps);
         return;
     }
     if (m->tp->ops->level == GW_TP_PACKET && m->new_conn) {
@@ -917,7 +960,7 @@ void net_send(struct net *n, struct net_msg *m, uint64_t now_ps)
 /* Flows that have not ended, at the end of the run. */
 void net_record_open_flows(struct net *n)
 {
-    for (struct net_msg *m = n->fluid_open; m; m = m->fluid_next)
+    for (struct net_msg *m = n->fluid_open; m; m = m->whole->fluid_next)
         record_fluid(n, m, GW_NEVER);
     for (uint32_t i = 0; i < n->conn_count; i++) {
         struct net_conn *c = n->conn[i];
@@ -1221,14 +1264,10 @@ void net_conn_free_all(struct net *n)
             c->head = s->next;
             free(s);
         }
-        free(c);
     }
-    while (n->conn_free) {
-        struct net_conn *c = n->conn_free;
-
-        n->conn_free = c->next_free;
-        free(c);
-    }
+    for (uint32_t i = 0; i < n->conn_chunks; i++)
+        free(n->conn_chunk[i]);
+    free(n->conn_chunk);
     while (n->share_free) {
         struct net_share *s = n->share_free;
 

@@ -145,33 +145,40 @@ struct net_transport {            /* a transport with its configuration         
     uint32_t streams;
     void   **shared;              /* per node: ops->shared_bytes, NULL: none yet                */
     struct gw_fluid *fluid;
+    struct net_conn *conn_free;   /* recycled, never returned: timers may point in              */
     struct net_transport *next;
 };
 
 struct net_conn {                 /* a flow: both halves and the borders of its messages        */
     struct gw_tx tx;              /* private parts follow the struct                            */
-    struct gw_rx rx;
+    /* of the sender */
+    struct net_share *head, *tail;
     struct net_transport *tp;
-    struct net_share *head, *tail, *undelivered;
-    struct net_share *unacked;    /* of messages that may end with holes                        */
-    struct net_conn *room_next;
-    struct net_conn *next_free;
-    uint64_t dropped_pkts;
-    uint64_t delivered, acked;
-    uint32_t job, src_rank, dst_rank;
-    uint32_t out_fwd, out_rev;    /* first directed link either way                             */
-    uint32_t hash_fwd, hash_rev;
+    uint64_t acked;
+    uint32_t out_fwd, hash_fwd;   /* first directed link                                        */
     uint32_t spray;
     uint32_t grant;               /* packets left in this turn at the NIC                       */
+    struct net_conn *room_next;
     bool     waiting;             /* in the NIC's list                                          */
-    bool     one_shot, open;
+    bool     one_shot, open, sprayed;
+    uint32_t job;
+    /* of the receiver */
+    struct gw_rx rx;
+    struct net_share *undelivered;
+    uint64_t delivered;
+    uint32_t out_rev, hash_rev;
+    /* seldom touched */
+    struct net_share *unacked;    /* of messages that may end with holes                        */
+    struct net_conn *next_free;
+    struct gw_timer *expect;      /* tells the receiver what is coming; later: frees the flow.
+                                     Behind all else, NULL: the transport knows no messages     */
+    uint64_t dropped_pkts;
+    uint32_t src_rank, dst_rank;
     struct gw_flow_addr addr;
+    uint32_t ideal_framing;       /* of the narrowest link                                      */
     uint64_t ideal_rate_bps, ideal_delay_ps, ideal_hops_ps_per_byte;
-    uint32_t ideal_framing;       /* of that link                                               */
-    bool     sprayed;
     uint32_t narrowest;           /* directed link with the least rate on the path              */
     uint32_t ideal_sharing;       /* streams of its pair that share its narrowest link          */
-    struct gw_timer expect;       /* tells the receiver what is coming; later: frees the flow   */
 };
 
 struct net_msg {
@@ -188,14 +195,25 @@ struct net_msg {
     uint32_t shares_left, acks_left;
     struct rt_op *send_op, *recv_op;
     struct net_msg *next;         /* matching table, free list                                  */
+    struct net_whole *whole;      /* NULL: it goes in packets                                   */
+    struct net_holes *holes;      /* NULL: none are known                                       */
+    uint32_t job_index, src_node, dst_node;
+    uint64_t flow_id;
+    struct net_pair *pair;
+};
+
+struct net_whole {                /* a message that moves as one: fluid, inside a host, or empty */
+    struct net_whole *next_free;
+    struct net_msg *msg;
     struct net_msg *fluid_next, **fluid_at;  /* all fluid messages that have not ended           */
     struct net_msg *behind;       /* next one of its pair's queue                               */
     struct gw_timer timer;        /* fluid latency, local delivery                              */
     struct gw_fluid_flow fluid;   /* its private part follows the struct                        */
-    uint32_t job_index, src_node, dst_node;
-    uint64_t flow_id;
-    struct net_pair *pair;
-    struct gw_received arrival;    /* of a message that may end with holes; bytes 0: it may not  */
+};
+
+struct net_holes {                /* how a message ended that may have some                     */
+    struct net_holes *next_free;
+    struct gw_received arrival;
     uint64_t *bitmap;             /* own copy, while no receive is posted                       */
 };
 
@@ -273,7 +291,8 @@ struct net {
     uint8_t  *spray_shift;        /* per node: which bits of a sprayed packet's hash choose     */
     struct net_conn **conn;       /* by flow index                                              */
     uint32_t conn_count, conn_cap;
-    struct net_conn *conn_free;   /* recycled, never returned: timers may point in              */
+    void    **conn_chunk;         /* memory of flows                                            */
+    uint32_t conn_chunks, conn_chunk_cap;
     struct net_transport *transports;
     uint32_t fluid_count;
     uint64_t *link_rate_bps;
@@ -391,7 +410,9 @@ uint32_t net_path(struct net *n, uint32_t src, uint32_t dst, uint32_t hash, uint
 uint32_t net_next(const struct net *n, uint32_t node, uint32_t dst, uint32_t hash);
 void net_conn_free_all(struct net *n);
 
-/* prog.c: what the network tells the programs */
+/* prog.c: what the network tells the programs, and memory beside messages; NULL: none was left */
+struct net_whole *rt_msg_whole(struct net *n, struct net_msg *m);
+struct net_holes *rt_msg_holes(struct net *n, struct net_msg *m);
 void rt_msg_delivered(struct net *n, struct net_msg *m, uint64_t now_ps);
 void rt_msg_acked(struct net *n, struct net_msg *m, uint64_t now_ps);
 

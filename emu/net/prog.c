@@ -39,7 +39,12 @@ struct rt_op {
     struct rt_op   *next;          /* ready list, resource queue, matching table               */
     uint64_t        ready_ps;
     uint64_t        cause_msg, cause_ps;
-    struct gw_timer timer;         /* delays                                                   */
+    struct rt_delay *delay;        /* NULL: it is none                                         */
+};
+
+struct rt_delay {
+    struct rt_delay *next_free;
+    struct gw_timer timer;
 };
 
 struct rt_resource {
@@ -119,8 +124,11 @@ struct rt {
     bool           working;
     struct rt_op  *op_free;
     struct rt_edge *edge_free;
+    struct rt_delay *delay_free;
     struct net_msg *msg_free;
-    size_t         msg_bytes;      /* with the fluid flow's private part                       */
+    struct net_holes *holes_free;
+    struct net_whole *whole_free;
+    size_t         whole_bytes;    /* with the fluid flow's private part                       */
     void         **chunk;          /* memory of ops, edges and messages                        */
     uint32_t       chunks, chunk_cap;
     struct net_msg **sends;        /* matching table: posted sends, by key                     */
@@ -186,20 +194,13 @@ static struct net_msg *msg_new(struct rt *rt)
 {
     struct net_msg *m;
 
-    if (!rt->msg_free) {
-        char *c = chunk_new(rt, 64 * rt->msg_bytes);
-
-        for (uint32_t i = 0; c && i < 64; i++) {
-            m = (struct net_msg *)(c + i * rt->msg_bytes);
-            m->next = rt->msg_free;
-            rt->msg_free = m;
-        }
-    }
+    if (!rt->msg_free)
+        FILL_FREE_LIST(struct net_msg, msg_free, next, 64u);
     m = rt->msg_free;
     if (!m)
         return NULL;
     rt->msg_free = m->next;
-    memset(m, 0, rt->msg_bytes);
+    memset(m, 0, sizeof *m);
     return m;
 }
 
@@ -207,6 +208,48 @@ static void nomem(struct rt *rt)
 {
     net_fail(rt->net, GW_NOMEM, "out of memory for operations of programs; use fewer ranks, "
              "iterations or a larger fusion buffer");
+}
+
+struct net_whole *rt_msg_whole(struct net *n, struct net_msg *m)
+{
+    struct rt *rt = n->rt;
+    struct net_whole *w;
+
+    if (!rt->whole_free) {
+        char *c = chunk_new(rt, 64 * rt->whole_bytes);
+
+        for (uint32_t i = 0; c && i < 64; i++) {
+            w = (struct net_whole *)(void *)(c + i * rt->whole_bytes);
+            w->next_free = rt->whole_free;
+            rt->whole_free = w;
+        }
+    }
+    w = rt->whole_free;
+    if (!w) {
+        nomem(rt);
+        return NULL;
+    }
+    rt->whole_free = w->next_free;
+    memset(w, 0, rt->whole_bytes);
+    w->msg = m;
+    return m->whole = w;
+}
+
+struct net_holes *rt_msg_holes(struct net *n, struct net_msg *m)
+{
+    struct rt *rt = n->rt;
+    struct net_holes *h;
+
+    if (!rt->holes_free)
+        FILL_FREE_LIST(struct net_holes, holes_free, next_free, 64u);
+    h = rt->holes_free;
+    if (!h) {
+        nomem(rt);
+        return NULL;
+    }
+    rt->holes_free = h->next_free;
+    memset(h, 0, sizeof *h);
+    return m->holes = h;
 }
 
 /* ---- the split of a rank's time ----------------------------------------------------------- */
@@ -463,29 +506,38 @@ static void tell_arrival(struct rt_op *o, const struct net_msg *m, uint64_t now_
 {
     const struct gw_traffic_ops *ops = o->rank->job->job.ops;
 
-    if (o->watched && ops->on_received && m->arrival.bytes)
-        ops->on_received(&o->rank->program, o->id, &m->arrival, now_ps);
+    if (o->watched && ops->on_received && m->holes && m->holes->arrival.bytes)
+        ops->on_received(&o->rank->program, o->id, &m->holes->arrival, now_ps);
 }
 
 /* Nobody has asked for the message yet: the bitmap is kept. */
 static void keep_arrival(struct net_msg *m)
 {
-    struct gw_received *a = &m->arrival;
-    size_t bytes = ((size_t)a->grains + 63) / 64 * 8;
+    struct net_holes *h = m->holes;
+    size_t bytes;
 
-    if (!a->bitmap)
+    if (!h || !h->arrival.bitmap)
         return;
-    m->bitmap = m->job->job.ops->on_received ? malloc(bytes) : NULL;
-    if (m->bitmap)
-        memcpy(m->bitmap, a->bitmap, bytes);
-    a->bitmap = m->bitmap;
+    bytes = ((size_t)h->arrival.grains + 63) / 64 * 8;
+    h->bitmap = m->job->job.ops->on_received ? malloc(bytes) : NULL;
+    if (h->bitmap)
+        memcpy(h->bitmap, h->arrival.bitmap, bytes);
+    h->arrival.bitmap = h->bitmap;
 }
 
 static void msg_unref(struct rt *rt, struct net_msg *m)
 {
     if (--m->refs)
         return;
-    free(m->bitmap);
+    if (m->holes) {
+        free(m->holes->bitmap);
+        m->holes->next_free = rt->holes_free;
+        rt->holes_free = m->holes;
+    }
+    if (m->whole) {
+        m->whole->next_free = rt->whole_free;
+        rt->whole_free = m->whole;
+    }
     m->next = rt->msg_free;
     rt->msg_free = m;
 }
@@ -639,8 +691,26 @@ static void delay_fire(void *owner, uint64_t now_ps)
     struct rt_op *o = owner;
     struct rt *rt = o->rank->rt;
 
+    o->delay->next_free = rt->delay_free;
+    rt->delay_free = o->delay;
     op_end(o, now_ps);
     work_off(rt, now_ps);
+}
+
+static void start_delay(struct rt_op *o, uint64_t now_ps)
+{
+    struct rt *rt = o->rank->rt;
+
+    if (!rt->delay_free)
+        FILL_FREE_LIST(struct rt_delay, delay_free, next_free, 64u);
+    o->delay = rt->delay_free;
+    if (!o->delay) {
+        nomem(rt);
+        return;
+    }
+    rt->delay_free = o->delay->next_free;
+    o->delay->timer = (struct gw_timer){ .fire = delay_fire, .owner = o, .comp = o->rank->node };
+    gw_engine_timer_set(rt->net->engine, &o->delay->timer, gw_later(now_ps, o->op.duration_ps));
 }
 
 /* ---- messages ----------------------------------------------------------------------------- */
@@ -687,8 +757,10 @@ static void send_dry(struct rt *rt, struct net_msg *m, uint64_t now_ps)
         rt->dry_msg(rt->dry_ctx, &(struct rt_dry_msg){ m->job_index, m->src_node, m->dst_node,
                 m->src_rank, m->dst_rank, m->iteration, m->collective, m->bytes, path, len, &p });
     m->start_ps = now_ps;
-    m->timer = (struct gw_timer){ .fire = dry_fire, .owner = m, .comp = m->dst_node };
-    gw_engine_timer_set(rt->net->engine, &m->timer, now_ps + delay);
+    if (!rt_msg_whole(rt->net, m))
+        return;
+    m->whole->timer = (struct gw_timer){ .fire = dry_fire, .owner = m, .comp = m->dst_node };
+    gw_engine_timer_set(rt->net->engine, &m->whole->timer, now_ps + delay);
 }
 
 static void start_send(struct rt_op *o, uint64_t now_ps)
@@ -893,8 +965,7 @@ static void start_op(struct rt_op *o, uint64_t now_ps)
         break;
     case GW_OP_DELAY:
         o->state = OP_RUNNING;
-        o->timer = (struct gw_timer){ .fire = delay_fire, .owner = o, .comp = o->rank->node };
-        gw_engine_timer_set(rt->net->engine, &o->timer, gw_later(now_ps, o->op.duration_ps));
+        start_delay(o, now_ps);
         break;
     case GW_OP_SEND:
         start_send(o, now_ps);
@@ -1313,7 +1384,7 @@ enum gw_status rt_start(struct rt *rt, struct gw_error *err)
     for (struct net_transport *t = rt->net->transports; t; t = t->next)
         if (t->ops->level == GW_TP_FLUID && t->ops->fluid_flow_bytes > priv)
             priv = t->ops->fluid_flow_bytes;
-    rt->msg_bytes = (sizeof(struct net_msg) + priv + 63) & ~(size_t)63;
+    rt->whole_bytes = (sizeof(struct net_whole) + priv + 15) & ~(size_t)15;
     for (struct rt_job *j = rt->jobs; j; j = j->next)
         for (uint32_t i = 0; i < j->job.ranks; i++)
             gw_engine_timer_set(rt->net->engine, &j->rank[i].start, j->job.start_ps);

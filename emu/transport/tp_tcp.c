@@ -142,9 +142,9 @@ struct tcp_run {
     uint32_t size_bytes;
 };
 
-/* What begins at `start` left at `ts_ps`, after a pause. */
+/* What begins at `start` left at `ts_ps`; what ends there had left at `before_ps`, before a pause. */
 struct tcp_mark {
-    uint64_t start, ts_ps;
+    uint64_t start, ts_ps, before_ps;
 };
 
 struct tcp_tx {
@@ -244,6 +244,7 @@ struct tcp_rx {
     uint64_t dsack[2];           /* what came twice, for the next ACK; empty: nothing          */
     uint8_t  opts, wscale;
     bool     careful, ecn, ece, syn_wait, closed;
+    bool     begun;              /* data in order has come                                     */
     uint32_t block_count;
     uint64_t block[TCP_BLOCKS_MAX][2];
     struct gw_seqset ooo;
@@ -613,6 +614,16 @@ static uint32_t tcp_board_join(struct tcp_tx *t, uint32_t i)
     return i;
 }
 
+/* When what ends at @end was first sent, at the latest; @ts: when something behind it was. */
+static uint64_t tcp_sent_by(const struct tcp_tx *t, uint64_t end, uint64_t ts)
+{
+    ts = gw_min(ts, t->last_sent_ps);
+    for (uint32_t i = 0; i < TCP_MARKS; i++)
+        if (t->mark[i].start >= end && t->mark[i].before_ps < ts)
+            ts = t->mark[i].before_ps;
+    return ts;
+}
+
 /* [s, e) above the scoreboard has arrived: a hole before it, if any, and it. */
 static void tcp_board_extend(struct tcp_tx *t, uint64_t s, uint64_t e, uint64_t ts)
 {
@@ -621,7 +632,7 @@ static void tcp_board_extend(struct tcp_tx *t, uint64_t s, uint64_t e, uint64_t 
 
     if (s > t->top) {
         i = gw_seqset_insert(b, b->tail, t->top, s);
-        b->node[i].stamp_ps = gw_min(ts, t->last_sent_ps);
+        b->node[i].stamp_ps = tcp_sent_by(t, s, ts);
         tcp_board_queue(t, i, TCP_HOLE, t->queue[TCP_HOLE].tail);
     }
     i = gw_seqset_insert(b, b->tail, s, e);
@@ -759,20 +770,18 @@ static uint64_t tcp_reo_wnd(const struct tcp_tx *t)
 static void tcp_rack_tail(struct gw_tx *tx, struct tcp_tx *t)
 {
     struct gw_seqset *b = &t->board;
-    uint64_t end = t->top, at = t->last_sent_ps;
+    uint64_t end = t->top;
     uint32_t i;
 
     for (i = 0; i < TCP_MARKS && t->last_sent_ps >= t->rack_ts_ps; i++)
-        if (t->mark[i].start > end && t->mark[i].ts_ps <= t->rack_ts_ps) {
+        if (t->mark[i].start > end && t->mark[i].before_ps < t->rack_ts_ps)
             end = t->mark[i].start;
-            at = t->mark[i].ts_ps;
-        }
     if (t->last_sent_ps < t->rack_ts_ps)
         end = t->nxt;
     if (end <= t->top || !gw_seqset_reserve(b, 1, tx->host->resize))
         return;
     i = gw_seqset_insert(b, b->tail, t->top, end);
-    b->node[i].stamp_ps = at;
+    b->node[i].stamp_ps = tcp_sent_by(t, end, t->rack_ts_ps);
     tcp_board_queue(t, i, TCP_HOLE, t->queue[TCP_HOLE].tail);
     t->top = end;
 }
@@ -1216,13 +1225,22 @@ static void tcp_ack_extras(struct gw_tx *tx, struct tcp_tx *t)
 
 /* ---- the sender: windows -------------------------------------------------------------------- */
 
+/* How many of the @bytes from @seq on one segment takes: a FIN rides on the last one. */
+static inline uint32_t tcp_seg_len(const struct gw_tx *tx, const struct tcp_tx *t, uint64_t seq,
+                                   uint64_t bytes)
+{
+    if (GW_UNLIKELY(bytes == (uint64_t)t->mss + 1 && seq + bytes > tx->written_bytes))
+        return t->mss + 1;
+    return (uint32_t)gw_min(bytes, t->mss);
+}
+
 /* The next lost range goes out again: its first segment becomes a node of its own. */
 static bool tcp_resend(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
 {
     struct gw_seqset *b = &t->board;
     uint32_t i = t->queue[TCP_LOST].head, last = t->queue[TCP_RESENT].tail;
     uint64_t seq = b->node[i].start;
-    uint32_t n = (uint32_t)gw_min(b->node[i].end - seq, t->mss);
+    uint32_t n = tcp_seg_len(tx, t, seq, b->node[i].end - seq);
 
     if (!gw_seqset_reserve(b, 1, tx->host->resize) || !tcp_send(tx, t, seq, n, true, now))
         return false;
@@ -1243,7 +1261,7 @@ static bool tcp_resend(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
 static bool tcp_send_new(struct gw_tx *tx, struct tcp_tx *t, uint32_t n, uint64_t now)
 {
     if (now - t->last_sent_ps > TCP_PAUSE_PS)
-        t->mark[t->mark_next++ % TCP_MARKS] = (struct tcp_mark){ t->nxt, now };
+        t->mark[t->mark_next++ % TCP_MARKS] = (struct tcp_mark){ t->nxt, now, t->last_sent_ps };
     t->last_sent_ps = now;
     if (GW_UNLIKELY(!tcp_send(tx, t, t->nxt, n, false, now)))
         return false;
@@ -1259,12 +1277,12 @@ static bool tcp_send_new(struct gw_tx *tx, struct tcp_tx *t, uint32_t n, uint64_
 /* Slow start after idle (RFC 5681 4.1): the window halves for each timeout of silence. */
 static void tcp_idle_restart(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
 {
-    uint64_t idle = now - t->last_sent_ps, left = idle, first;
+    uint64_t idle = now - t->touched_ps, left = idle, first;
     struct gw_cc *cc = &tx->cc;
 
-    if (t->last_sent_ps && cc->ops->on_idle_restart)
+    if (t->touched_ps && cc->ops->on_idle_restart)
         cc->ops->on_idle_restart(cc, idle, t->rto_ps);
-    if (!t->last_sent_ps || idle <= t->rto_ps || cc->ops->owns_window || !t->conf->idle_restart)
+    if (!t->touched_ps || idle <= t->rto_ps || cc->ops->owns_window || !t->conf->idle_restart)
         return;
     cc->ssthresh_bytes = tcp_known_ssthresh(cc);
     first = gw_min((uint64_t)cc->initial_window * t->mss, cc->cwnd_bytes);
@@ -1317,14 +1335,14 @@ static uint64_t tcp_open_burst(struct gw_tx *tx, struct tcp_tx *t, bool *limited
 
     if (!buffer)
         return 0;
-    if (out + gw_min(buffer, mss) > cwnd) {
-        *limited = true;
+    if (out + gw_min(buffer, mss) > cwnd && t->nxt < tx->written_bytes) {
+        *limited = true;                                /* a FIN alone passes (tcp_cwnd_test())  */
         return 0;
     }
     if (GW_UNLIKELY(gw_min(buffer, mss) > wnd))         /* small pieces only if nothing is out */
         return out ? 0 : wnd;
-    if (buffer <= mss || !t->conf->tso)
-        return gw_min(buffer, mss);
+    if (buffer <= mss + 1 || !t->conf->tso)
+        return tcp_seg_len(tx, t, t->nxt, buffer);
     cong = cwnd - out;
     if (GW_UNLIKELY(t->most_cwnd != cwnd) || tx->cc.pacing_bps) {
         t->most_cwnd = cwnd;
@@ -1349,7 +1367,7 @@ static void tcp_next_buffer(struct tcp_tx *t)
 static uint32_t tcp_lost_len(const struct gw_tx *tx, const struct tcp_tx *t, bool *limited)
 {
     const struct gw_seq_node *lost = &t->board.node[t->queue[TCP_LOST].head];
-    uint64_t n = gw_min(lost->end - lost->start, t->mss);
+    uint64_t n = tcp_seg_len(tx, t, lost->start, lost->end - lost->start);
 
     if (tcp_in_flight(t) + n <= tx->cc.cwnd_bytes)
         return (uint32_t)n;
@@ -1376,7 +1394,7 @@ static bool tcp_xmit(struct gw_tx *tx, struct tcp_tx *t, bool *any, uint64_t now
         again = t->lost_bytes != 0;
         if (!again && !left)
             whole = left = tcp_open_burst(tx, t, &limited, now);
-        n = again ? tcp_lost_len(tx, t, &limited) : (uint32_t)gw_min(left, t->mss);
+        n = again ? tcp_lost_len(tx, t, &limited) : tcp_seg_len(tx, t, t->nxt, left);
         if (!n)
             break;
         if (GW_UNLIKELY(paced) && !burst && !(burst = tcp_pace_open(tx, t, now)))
@@ -1506,16 +1524,29 @@ static bool tcp_room_came(const struct gw_tx *tx, struct tcp_tx *t, bool roomy)
     return 3 * tcp_socket_bytes(t) <= 2 * t->sndbuf_bytes;
 }
 
+/* All is written and the application closes: the FIN rides on what is not sent yet, else it goes
+ * alone (tcp_send_fin()). */
+static void tcp_write_fin(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
+{
+    bool any;
+
+    tcp_fill_last(t, UINT64_MAX, tx->written_bytes + 1);
+    if (t->copied == tx->written_bytes)
+        tcp_add_buffer(t, 1);
+    tcp_xmit(tx, t, &any, now);
+}
+
 static void tcp_output(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
 {
-    uint64_t end = tcp_end(tx, t);
     bool any, roomy;
 
     if (t->phase != TCP_OPEN)
         return;
     roomy = tcp_xmit(tx, t, &any, now);
-    if (t->copied < end && (!t->blocked || tcp_room_came(tx, t, roomy)))
-        tcp_write_more(tx, t, end, now);
+    if (t->copied < tx->written_bytes && (!t->blocked || tcp_room_came(tx, t, roomy)))
+        tcp_write_more(tx, t, tx->written_bytes, now);
+    if (GW_UNLIKELY(tx->closing) && t->copied == tx->written_bytes && t->conf->syn)
+        tcp_write_fin(tx, t, now);
     tcp_arm(tx, t);
 }
 
@@ -1562,7 +1593,7 @@ static void tcp_send_syn(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
 /* Tail loss probe: a new segment if there is one, else the last one again. */
 static void tcp_probe(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
 {
-    uint32_t n = (uint32_t)gw_min(t->buffer_end - t->nxt, t->mss);
+    uint32_t n = tcp_seg_len(tx, t, t->nxt, t->buffer_end - t->nxt);
     bool sent;
 
     t->tlp_resent = !n || t->nxt + n > t->wnd_end;
@@ -1743,6 +1774,8 @@ static void tcp_ack_slow(struct gw_tx *tx, struct tcp_tx *t, struct gw_pkt *p, u
         tcp_rtt_sample(t, rtt);
     }
     tcp_ack_basics(t, h, advanced, now);
+    if (gain && !advanced && ts < t->head_sent_ps && t->opts & TCP_HAS_SACK)
+        t->rto_due_ps = gw_later(now, tcp_rto_now(t));
     if (t->tlp_high != GW_NEVER)
         tcp_probe_acked(tx, t, ack, gain != 0, now);
     tcp_cc_ack(tx, t, &a, now);
@@ -2423,6 +2456,15 @@ static void tcp_reassemble(struct gw_rx *rx, struct tcp_rx *r, uint64_t s, uint6
     tcp_drop_blocks(r);
 }
 
+/* More ACKs at once: for half a window, at most @most (tcp_incr_quickack()). */
+static void tcp_rx_quick(struct tcp_rx *r, uint32_t most)
+{
+    uint64_t window = r->wnd_end > r->nxt ? r->wnd_end - r->nxt : 0;
+    uint64_t segs = r->seg_bytes ? window / (2 * r->seg_bytes) : 0;
+
+    r->quick = (uint32_t)gw_max(r->quick, gw_min(segs ? segs : 2, most));
+}
+
 /* Each change between marked and not marked is told at once, and what was held back before it goes
  * first, so that the sender can count marked bytes (RFC 8257 3.2). */
 static void tcp_rx_exact(struct gw_rx *rx, struct tcp_rx *r, bool marked, bool cwr, uint64_t now)
@@ -2468,7 +2510,7 @@ static void tcp_rx_again(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, u
 {
     const struct tcp_hdr *h = (const struct tcp_hdr *)(const void *)p->tp;
 
-    r->quick = (uint32_t)gw_max(r->quick, TCP_QUICK_ACKS);
+    tcp_rx_quick(r, TCP_QUICK_ACKS);
     if (r->conf->dsack && r->opts & TCP_HAS_SACK && h->len) {
         r->dsack[0] = h->seq;
         r->dsack[1] = h->seq + h->len;
@@ -2520,7 +2562,7 @@ static inline void tcp_rx_sent(struct tcp_rx *r, uint64_t ts)
 
     if (GW_UNLIKELY(ts > r->ts_ps + TCP_RTO_BASE_PS) &&
         ts - r->ts_ps > rtt + gw_max(2 * rtt, r->conf->rto_min_ps))
-        r->quick = (uint32_t)gw_max(r->quick, TCP_QUICK_ACKS);
+        tcp_rx_quick(r, TCP_QUICK_ACKS);
     r->ts_ps = ts;
 }
 
@@ -2564,7 +2606,7 @@ static void tcp_rx_slow(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, ui
     tcp_rx_answered(r, h, now);
     tcp_rx_ecn(rx, r, p, now);
     if (end == h->seq) {                                 /* a pure ACK */
-        r->careful = r->ooo.count || r->ece || r->fin != GW_NEVER;
+        r->careful = r->ooo.count || r->ece || r->fin != GW_NEVER || !r->begun;
         rx->host->pkt_free(rx->net, p);
         return;
     }
@@ -2586,13 +2628,18 @@ static void tcp_rx_slow(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, ui
         r->dsack[0] = h->seq;
         r->dsack[1] = r->nxt;
     }
+    if (!r->begun && h->seq <= r->nxt) {
+        r->begun = true;
+        tcp_rx_quick(r, TCP_QUICK_ACKS);
+    }
     tcp_reassemble(rx, r, h->seq, end, now);
     tcp_rx_sent(r, h->ts_ps);
     if (r->opts & TCP_HAS_SACK || r->nxt != before)
         tcp_rx_grow(r, h->len, r->nxt != before ? r->seg_memory : 0);
     if (r->nxt > r->fin && r->again_ps == GW_NEVER && !r->closed)
         r->again_ps = gw_later(now, TCP_RTO_FIRST_PS);
-    r->careful = r->ooo.count || r->ece || r->fin != GW_NEVER || r->dsack[0] < r->dsack[1];
+    r->careful = r->ooo.count || r->ece || r->fin != GW_NEVER || r->dsack[0] < r->dsack[1] ||
+                 !r->begun;
     if (tcp_rx_wait(r, h->flags, fin || (gap && !r->ooo.count), r->nxt != before, now)) {
         rx->host->pkt_free(rx->net, p);
     } else {
@@ -2648,7 +2695,7 @@ static enum gw_status tcp_rx_init(struct gw_rx *rx, uint64_t now, struct gw_erro
     (void)err;
     r->conf = rx->conf;
     r->fin = r->armed_ps = r->again_ps = GW_NEVER;
-    r->quick = TCP_QUICK_ACKS;
+    r->careful = true;
     r->opts = tcp_opts(r->conf);
     r->wscale = tcp_wscale(r->conf);
     r->window_max = gw_min(tcp_window_max(r->conf), UINT64_C(65535) << r->wscale);

@@ -762,7 +762,7 @@ static unsigned seeds_of(const struct cell *c)
         return g.seeds < 3 ? g.seeds : 3;
     if (c->loss_pct <= 0 && c->ackloss_pct <= 0)
         return 1;
-    return g.all && c->kind == MESSAGES ? 2 * g.seeds : g.seeds;
+    return c->kind == MESSAGES && (g.all || c->bytes < 5e5) ? 2 * g.seeds : g.seeds;
 }
 
 static void run_all(void)
