@@ -5,10 +5,11 @@
  * slow start from 10 segments by acknowledged bytes (RFC 5681, RFC 6928), timestamps (RFC 7323),
  * SACK (RFC 2018) with a scoreboard by RACK's rule (RFC 8985): what was sent before something that
  * has arrived is lost, at once after three SACKed segments, else a quarter RTT later; lost
- * retransmissions and a lost end of the stream are found by the same rule. Proportional rate reduction (RFC 6937), tail loss
- * probe, RTO by RFC 6298 with Linux's floor of 200 ms on the variance term, undo of spurious
- * recoveries by timestamps (RFC 3522), NewReno without SACK (RFC 6582), classic ECN (RFC 3168) and
- * exact echoes (RFC 8257), delivery rates for who asks (tcp_rate.c), pacing in bursts of a
+ * retransmissions and a lost end of the stream are found by the same rule. Proportional rate
+ * reduction (RFC 6937), tail loss probe, RTO by RFC 6298 with Linux's floor of 200 ms on the
+ * variance term, F-RTO (RFC 5682), undo of spurious cuts by timestamps (RFC 3522) and D-SACKs (RFC
+ * 3708), which also widen RACK's window, NewReno without SACK (RFC 6582), classic ECN (RFC 3168)
+ * and exact echoes (RFC 8257), delivery rates for who asks (tcp_rate.c), pacing in bursts of a
  * millisecond, window validation and slow start after idle, delayed ACKs with 16 quick ones, FIN
  * exchange. Who gets no answer gives up as Linux does: after 6 repeated SYNs, and when nothing has
  * been acknowledged since a first timeout for the time that 15 retries from 200 ms take (924.6 s).
@@ -31,7 +32,7 @@
  * socket's buffers; without, segments leave one by one as soon as the window lets them.
  *
  * Left out: data in both directions, Nagle (senders of messages switch it off), urgent data, zero
- * windows, undo by DSACK (timestamps tell first), F-RTO, RST, what cards merge on receiving (GRO),
+ * windows, RST, what cards merge on receiving (GRO),
  * and the loss of the final ACK of a closed flow, which is repeated a few times and then given up.
  */
 #include <gradwire/plugin.h>
@@ -54,6 +55,7 @@
 #define TCP_HELD_SLACK_PS (100 * GW_PS_PER_US)
 #define TCP_RCVBUF_FIRST UINT64_C(131072)
 #define TCP_DUP_THRESH 3u
+#define TCP_REO_KEEP 16u                           /* recoveries that keep a longer window        */
 #define TCP_TRIES_MAX 5u                          /* repetitions of SYN/ACK or FIN by a timer     */
 #define TCP_BLOCKS_MAX 4u
 #define TCP_BURST_MAX UINT64_C(65536)              /* payload of the longest super-segment        */
@@ -109,7 +111,7 @@ struct tcp_conf {
     uint64_t    delayed_ack_ps;  /* 0: every segment                                           */
     uint32_t    syn_retries, retries;              /* 0: for ever                              */
     uint32_t    ecn_peer;                          /* enum tcp_ecn_peer                        */
-    bool        sack, timestamps, syn, ecn, tlp, pacing, dsack, compress, tso, idle_restart;
+    bool        sack, timestamps, syn, ecn, tlp, pacing, dsack, compress, tso, idle_restart, frto;
 };
 
 enum tcp_phase { TCP_CLOSED, TCP_SYN_SENT, TCP_OPEN, TCP_DONE, TCP_GIVEN_UP };
@@ -142,7 +144,7 @@ struct tcp_run {
     uint32_t size_bytes;
 };
 
-/* What begins at `start` left at `ts_ps`; what ends there had left at `before_ps`, before a pause. */
+/* What begins at `start` left at `ts_ps`, behind a pause; what ends there at `before_ps`. */
 struct tcp_mark {
     uint64_t start, ts_ps, before_ps;
 };
@@ -179,13 +181,20 @@ struct tcp_tx {
     uint64_t rack_ts_ps, rack_rtt_ps, rack_end;   /* newest sent of what has arrived           */
     uint64_t top, fack;          /* end of the scoreboard; highest end ever SACKed             */
     uint64_t prior_cwnd, prr_delivered, prr_out;
-    uint64_t undo_cwnd, undo_ssthresh, first_resent_ps;
+    uint64_t undo_cwnd, undo_ssthresh, first_resent_ps;        /* windows 0: not to be undone */
+    uint64_t undo_una;           /* una when the episode began                                 */
+    uint64_t reo_next;           /* the reordering window may change behind this               */
     uint64_t tlp_high;           /* nxt when a probe left, GW_NEVER: none                      */
     uint64_t lost_total;         /* bytes ever marked lost                                     */
     uint64_t silent_ps;          /* when the first of them was                                 */
     uint32_t timeouts;           /* in a row                                                   */
     uint32_t dup_acks;           /* without SACK                                               */
+    int32_t  undo_resent;        /* segments resent and not told to be superfluous, -1: none yet */
+    uint32_t dsacks;             /* segments told to have come twice                           */
+    uint8_t  reo_steps, reo_keep;                 /* quarters of the RTT; recoveries to keep them */
     bool     undo, tlp_resent, reordered, relost;
+    bool     frto, frto_new;     /* the timeout may be spurious; send new data with this ACK   */
+    bool     ack_orig, ack_sacks, ack_dsack, ack_probe;        /* what this ACK told            */
     uint32_t syn_tries;
     struct gw_seqset board;
     struct gw_seq_queue queue[TCP_SACKED];        /* by state; LOST in the order to be resent  */
@@ -587,7 +596,10 @@ static void tcp_board_arrived(struct gw_tx *tx, struct tcp_tx *t, uint32_t i, ui
 {
     const struct gw_seq_node *n = &t->board.node[i];
 
-    if (n->state == TCP_SACKED || n->end > t->fack)
+    if (n->state == TCP_SACKED)
+        return;
+    t->ack_orig |= !n->resent && n->end <= t->high_seq;
+    if (n->end > t->fack)
         return;
     if (!n->resent || (n->state == TCP_RESENT && ts < n->stamp_ps && ts < t->first_resent_ps)) {
         t->reordered = true;
@@ -662,6 +674,7 @@ static void tcp_board_sack(struct gw_tx *tx, struct tcp_tx *t, uint64_t s, uint6
                 tcp_board_split(t, i, e);
             tcp_board_arrived(tx, t, i, ts);
             t->delivered_bytes += b->node[i].end - b->node[i].start;
+            t->ack_sacks = true;
             tcp_board_unqueue(t, i);
             tcp_board_queue(t, i, TCP_SACKED, GW_SEQ_NIL);
             i = tcp_board_join(t, i);
@@ -671,6 +684,7 @@ static void tcp_board_sack(struct gw_tx *tx, struct tcp_tx *t, uint64_t s, uint6
     }
     if (e > t->top) {
         t->delivered_bytes += e - gw_max(s, t->top);
+        t->ack_sacks = true;
         tcp_board_extend(t, gw_max(s, t->top), e, ts);
         gw_seqset_touch(b, b->tail);
     }
@@ -693,6 +707,7 @@ static void tcp_board_advance(struct gw_tx *tx, struct tcp_tx *t, uint64_t ack, 
     if (i != GW_SEQ_NIL && b->node[i].start < ack) {
         uint64_t part = ack - b->node[i].start;
 
+        t->ack_orig |= !b->node[i].resent && b->node[i].state != TCP_SACKED && ack <= t->high_seq;
         if (b->node[i].state == TCP_SACKED) {
             t->sacked_bytes -= part;
             known += part;
@@ -762,7 +777,7 @@ static uint64_t tcp_reo_wnd(const struct tcp_tx *t)
     if (!t->reordered && (t->state >= TCP_CA_RECOVERY ||
                           t->sacked_bytes > (uint64_t)(TCP_DUP_THRESH - 1) * t->mss))
         return 0;
-    return gw_min(t->min_rtt_ps / 4, t->srtt8_ps / 8);
+    return gw_min(t->min_rtt_ps / 4 * t->reo_steps, t->srtt8_ps / 8);
 }
 
 /* New segments that left before the newest arrival, above all that is SACKed, become a hole too:
@@ -965,23 +980,36 @@ static void tcp_cc_ack(const struct gw_tx *tx, const struct tcp_tx *t, struct gw
     };
 }
 
+/* An episode begins: what an undo of it would restore, and when it may come. */
+static void tcp_begin_undo(struct gw_tx *tx, struct tcp_tx *t, bool restore)
+{
+    t->undo_cwnd = restore ? tx->cc.cwnd_bytes : 0;
+    t->undo_ssthresh = restore ? tcp_known_ssthresh(&tx->cc) : 0;
+    t->undo_una = t->una;
+    t->undo_resent = (int32_t)(tcp_queued_bytes(t, TCP_RESENT) / t->mss) +
+                     (t->tlp_high != GW_NEVER && t->tlp_resent);
+    if (!t->undo_resent)
+        t->undo_resent = -1;
+    t->undo = true;
+}
+
 /* Starts a reduction by PRR, and remembers what an undo would restore. */
 static void tcp_enter_reduction(struct gw_tx *tx, struct tcp_tx *t, enum tcp_state state,
                                 const struct gw_cc_ack *ack)
 {
-    if (t->state != TCP_CA_CWR && t->state != TCP_CA_RECOVERY) {
+    bool fresh = t->state != TCP_CA_CWR && t->state != TCP_CA_RECOVERY;
+
+    t->undo = false;
+    if (state == TCP_CA_RECOVERY)
+        tcp_begin_undo(tx, t, fresh && !ack->ece);
+    if (t->state == TCP_CA_OPEN || t->state == TCP_CA_CWR)
+        t->first_resent_ps = GW_NEVER;
+    if (fresh) {
         t->prior_cwnd = tx->cc.cwnd_bytes;
         t->prr_delivered = t->prr_out = 0;
         t->tlp_high = GW_NEVER;
-        if (t->state == TCP_CA_OPEN) {
-            t->undo_cwnd = tx->cc.cwnd_bytes;
-            t->undo_ssthresh = tx->cc.ssthresh_bytes;
-        }
         tx->cc.ops->on_loss(&tx->cc, ack, state == TCP_CA_CWR);
     }
-    if (t->state == TCP_CA_OPEN || t->state == TCP_CA_CWR)
-        t->first_resent_ps = GW_NEVER;
-    t->undo = state == TCP_CA_RECOVERY;
     t->high_seq = t->nxt;
     t->state = (uint8_t)state;
     if (state == TCP_CA_RECOVERY)
@@ -996,23 +1024,18 @@ static void tcp_exit_recovery(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
         !tx->cc.ops->owns_window)
         tx->cc.cwnd_bytes = tx->cc.ssthresh_bytes;
     t->state = TCP_CA_OPEN;
-    t->undo = false;
     if (!(t->opts & TCP_HAS_SACK))
         t->sacked_bytes = t->dup_acks = 0;
     if (tx->cc.ops->on_exit_recovery)
         tx->cc.ops->on_exit_recovery(&tx->cc, now);
 }
 
-/* The cut was for nothing: restores the window, and takes back what was marked lost. */
-static void tcp_undo(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
+/* Takes back what was marked lost. */
+static void tcp_board_none_lost(struct tcp_tx *t)
 {
     struct gw_seqset *b = &t->board;
     uint32_t i;
 
-    if (!tx->cc.ops->owns_window) {
-        tx->cc.cwnd_bytes = gw_max(tx->cc.cwnd_bytes, t->undo_cwnd);
-        tx->cc.ssthresh_bytes = gw_max(tx->cc.ssthresh_bytes, t->undo_ssthresh);
-    }
     while ((i = b->tail) != GW_SEQ_NIL && b->node[i].state == TCP_LOST) {
         t->top = b->node[i].start;
         tcp_board_unqueue(t, i);
@@ -1025,9 +1048,21 @@ static void tcp_undo(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
         tcp_board_unqueue(t, i);
         tcp_board_queue(t, i, TCP_HOLE, t->queue[TCP_HOLE].tail);
     }
+}
+
+/* The cut was for nothing: restores the window; @unmark: nothing is lost. */
+static void tcp_undo(struct gw_tx *tx, struct tcp_tx *t, bool unmark, uint64_t now)
+{
+    if (!tx->cc.ops->owns_window) {
+        tx->cc.cwnd_bytes = gw_max(tx->cc.cwnd_bytes, t->undo_cwnd);
+        tx->cc.ssthresh_bytes = gw_max(tx->cc.ssthresh_bytes, t->undo_ssthresh);
+    }
+    if (unmark)
+        tcp_board_none_lost(t);
     t->state = TCP_CA_OPEN;
-    t->undo = false;
+    t->undo = t->frto = false;
     t->timeouts = 0;
+    tx->stats.spurious++;
     if (tx->cc.ops->on_undo)
         tx->cc.ops->on_undo(&tx->cc, now);
 }
@@ -1059,15 +1094,14 @@ static void tcp_enter_loss(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
 {
     bool cut = t->state == TCP_CA_OPEN || t->una >= t->high_seq ||
                (t->state == TCP_CA_LOSS && !t->timeouts);
+    bool anew = t->state < TCP_CA_RECOVERY || t->timeouts;
     uint64_t ssthresh = tx->cc.ssthresh_bytes;
     struct gw_cc_ack ack;
 
     tcp_cc_ack(tx, t, &ack, now);
     if (cut) {
-        t->undo_cwnd = tx->cc.cwnd_bytes;
-        t->undo_ssthresh = ssthresh;
         t->first_resent_ps = GW_NEVER;
-        t->undo = true;
+        tcp_begin_undo(tx, t, true);
     }
     tx->cc.ops->on_timeout(&tx->cc, &ack);
     if (!cut)
@@ -1078,6 +1112,7 @@ static void tcp_enter_loss(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
     t->high_seq = t->nxt;
     t->tlp_high = GW_NEVER;
     t->reordered = false;
+    t->frto = anew && t->conf->frto && t->opts & TCP_HAS_SACK;
     t->timeouts++;
     tx->stats.timeouts++;
 }
@@ -1251,6 +1286,7 @@ static bool tcp_resend(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
     b->node[i].resent = true;
     tcp_board_queue(t, i, TCP_RESENT, last);
     t->first_resent_ps = gw_min(t->first_resent_ps, now);
+    t->undo_resent = (t->undo_resent < 0 ? 0 : t->undo_resent) + 1;
     if (seq == t->una) {
         t->head_sent_ps = now;
         t->rto_due_ps = gw_later(now, tcp_rto_now(t));
@@ -1391,7 +1427,7 @@ static bool tcp_xmit(struct gw_tx *tx, struct tcp_tx *t, bool *any, uint64_t now
 
     *any = false;
     while (true) {
-        again = t->lost_bytes != 0;
+        again = t->lost_bytes && !t->frto_new;
         if (!again && !left)
             whole = left = tcp_open_burst(tx, t, &limited, now);
         n = again ? tcp_lost_len(tx, t, &limited) : tcp_seg_len(tx, t, t->nxt, left);
@@ -1543,6 +1579,12 @@ static void tcp_output(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
     if (t->phase != TCP_OPEN)
         return;
     roomy = tcp_xmit(tx, t, &any, now);
+    if (GW_UNLIKELY(t->frto_new)) {                     /* nothing new left: repair after all  */
+        t->frto_new = false;
+        t->frto = t->nxt > t->high_seq;
+        if (!t->frto)
+            tcp_xmit(tx, t, &any, now);
+    }
     if (t->copied < tx->written_bytes && (!t->blocked || tcp_room_came(tx, t, roomy)))
         tcp_write_more(tx, t, tx->written_bytes, now);
     if (GW_UNLIKELY(tx->closing) && t->copied == tx->written_bytes && t->conf->syn)
@@ -1627,7 +1669,7 @@ static void tcp_probe_acked(struct gw_tx *tx, struct tcp_tx *t, uint64_t ack, bo
 
     if (ack < t->tlp_high)
         return;
-    if (!t->tlp_resent || (ack == t->tlp_high && !progress)) {
+    if (!t->tlp_resent || t->ack_probe || (ack == t->tlp_high && !progress)) {
         t->tlp_high = GW_NEVER;
     } else if (ack > t->tlp_high) {
         t->tlp_high = GW_NEVER;
@@ -1640,31 +1682,83 @@ static void tcp_probe_acked(struct gw_tx *tx, struct tcp_tx *t, uint64_t ack, bo
     }
 }
 
-/* Undo if the ACK was caused by something sent before the first retransmission of the episode. */
-static bool tcp_try_undo(struct gw_tx *tx, struct tcp_tx *t, uint64_t ts, uint64_t now)
+/* Was the ACK caused by something sent before the first retransmission of the episode? */
+static bool tcp_delayed(const struct tcp_tx *t, uint64_t ts)
 {
-    if (!t->undo || t->first_resent_ps == GW_NEVER || ts >= t->first_resent_ps)
-        return false;
-    if (t->una < t->high_seq && t->state == TCP_CA_RECOVERY &&
-        t->queue[TCP_RESENT].head != GW_SEQ_NIL)
-        return false;
-    t->reordered = true;
-    tx->stats.spurious++;
-    tcp_undo(tx, t, now);
-    return true;
+    return t->first_resent_ps != GW_NEVER && ts < t->first_resent_ps;
+}
+
+/* Was all that was resent in the episode superfluous? */
+static bool tcp_may_undo(const struct tcp_tx *t, uint64_t ts)
+{
+    return t->undo && (!t->undo_resent || tcp_delayed(t, ts));
+}
+
+/* D-SACKs for all that was resent. */
+static void tcp_undo_dsack(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
+{
+    if (!t->undo || t->undo_resent)
+        return;
+    t->reo_keep = (uint8_t)gw_min(t->reo_keep + 1u, TCP_REO_KEEP);
+    tcp_undo(tx, t, false, now);
+}
+
+/* In recovery (tcp_fastretrans_alert()). */
+static void tcp_process_recovery(struct gw_tx *tx, struct tcp_tx *t, uint64_t ts, bool advanced,
+                                 uint64_t now)
+{
+    bool done = t->una > t->high_seq || (t->una == t->high_seq && t->opts & TCP_HAS_SACK);
+
+    if (done && tcp_may_undo(t, ts)) {
+        t->reordered |= tcp_delayed(t, ts);
+        tcp_undo(tx, t, false, now);
+    } else if (done) {
+        t->reo_keep -= t->reo_keep != 0;
+        tcp_exit_recovery(tx, t, now);
+    } else if (advanced && t->undo && tcp_delayed(t, ts)) {
+        t->reordered = true;
+        if (t->queue[TCP_RESENT].head == GW_SEQ_NIL)
+            tcp_undo(tx, t, true, now);
+    } else {
+        tcp_undo_dsack(tx, t, now);
+    }
+}
+
+/* Behind a timeout (tcp_process_loss()). F-RTO (RFC 5682): the ACK of the first segment sent again
+ * lets two new ones go; what is acknowledged next tells whether anything was lost at all. */
+static void tcp_process_loss(struct gw_tx *tx, struct tcp_tx *t, uint64_t ts, bool advanced,
+                             uint64_t now)
+{
+    bool done = t->una >= t->high_seq;
+
+    if ((advanced && tcp_may_undo(t, ts)) || (t->frto && t->ack_orig)) {
+        t->reordered |= tcp_delayed(t, ts);
+        tcp_undo(tx, t, true, now);
+        return;
+    }
+    if (t->frto && t->nxt > t->high_seq) {
+        t->frto = !t->ack_sacks && advanced;
+    } else if (t->frto && advanced && !done) {
+        t->high_seq = t->nxt;
+        t->frto = t->frto_new = t->buffer_end > t->nxt && t->wnd_end > t->nxt;
+        return;
+    }
+    if (done)
+        tcp_exit_recovery(tx, t, now);
 }
 
 /* Has the episode ended with this ACK? */
 static void tcp_try_exit(struct gw_tx *tx, struct tcp_tx *t, uint64_t ts, bool advanced,
                          uint64_t now)
 {
-    bool sack = t->opts & TCP_HAS_SACK;
-
-    if (t->state == TCP_CA_OPEN || (advanced && tcp_try_undo(tx, t, ts, now)))
-        return;
-    if (t->una > t->high_seq || (t->una == t->high_seq && t->state != TCP_CA_CWR &&
-                                 (sack || t->state == TCP_CA_LOSS)))
+    if (t->state == TCP_CA_LOSS)
+        tcp_process_loss(tx, t, ts, advanced, now);
+    else if (t->state == TCP_CA_RECOVERY)
+        tcp_process_recovery(tx, t, ts, advanced, now);
+    else if (t->state == TCP_CA_CWR && t->una > t->high_seq)
         tcp_exit_recovery(tx, t, now);
+    else if (t->state == TCP_CA_OPEN && t->ack_dsack)
+        tcp_undo_dsack(tx, t, now);
 }
 
 /* Is anything known to be lost and not repaired yet? What was resent counts, too: behind the end of
@@ -1692,16 +1786,41 @@ static void tcp_react(struct gw_tx *tx, struct tcp_tx *t, const struct gw_cc_ack
         tcp_enter_reduction(tx, t, TCP_CA_CWR, ack);
 }
 
+/* Does the first block tell of something that came twice (RFC 2883)? Retransmissions of the episode
+ * that are told of were superfluous; behind reordering RACK waits longer, a step a round trip. */
+static bool tcp_read_dsack(struct gw_tx *tx, struct tcp_tx *t, const struct tcp_ext *x,
+                           const struct tcp_hdr *h)
+{
+    uint64_t s = x->block[0][0], e = x->block[0][1], segs = gw_max(tcp_segs(t, e - s), 1);
+
+    if (s >= h->seq && (h->blocks < 2 || e > x->block[1][1] || s < x->block[1][0]))
+        return false;
+    t->dsacks += (uint32_t)segs;
+    if (t->dsacks > tx->stats.retrans_pkts)             /* the network doubles packets         */
+        return true;
+    t->ack_dsack = true;
+    t->ack_probe = t->tlp_high == e && segs == 1;
+    if (t->reordered && !t->ack_probe && t->una >= t->reo_next) {
+        t->reo_steps += t->reo_steps != UINT8_MAX;
+        t->reo_keep = TCP_REO_KEEP;
+        t->reo_next = t->nxt;
+    }
+    if (t->undo && t->undo_resent > 0 && e > t->undo_una)
+        t->undo_resent -= (int32_t)gw_min(segs, (uint64_t)t->undo_resent);
+    return true;
+}
+
 /* The SACK blocks from the lowest on: what one ACK tells did not overtake itself. */
 static void tcp_read_blocks(struct gw_tx *tx, struct tcp_tx *t, const struct tcp_ext *x,
                             const struct tcp_hdr *h)
 {
+    uint32_t first = tcp_read_dsack(tx, t, x, h);
     uint64_t from = 0;
 
     for (uint32_t n = h->blocks; n; n--) {
         uint32_t low = TCP_BLOCKS_MAX;
 
-        for (uint32_t i = 0; i < h->blocks && i < TCP_BLOCKS_MAX; i++)
+        for (uint32_t i = first; i < h->blocks && i < TCP_BLOCKS_MAX; i++)
             if (x->block[i][1] > from &&
                 (low == TCP_BLOCKS_MAX || x->block[i][1] < x->block[low][1]))
                 low = i;
@@ -1757,6 +1876,9 @@ static void tcp_ack_slow(struct gw_tx *tx, struct tcp_tx *t, struct gw_pkt *p, u
 
     if (ack > t->nxt)
         return;
+    t->ack_orig = t->ack_sacks = t->ack_dsack = t->ack_probe = false;
+    if (!t->reo_keep)
+        t->reo_steps = 1;
     if (advanced)
         tcp_board_advance(tx, t, ack, ts);
     tcp_read_sack(tx, t, p, advanced);
@@ -2067,6 +2189,7 @@ static enum gw_status tcp_tx_init(struct gw_tx *tx, uint64_t now, struct gw_erro
     t->min_rtt_ps = t->armed_ps = t->tlp_high = t->first_resent_ps = GW_NEVER;
     t->rto_due_ps = t->tlp_due_ps = t->reo_due_ps = GW_NEVER;
     t->rto_ps = TCP_RTO_FIRST_PS;
+    t->reo_steps = 1;
     t->wnd_end = t->window_seen = TCP_WINDOW_FIRST;
     t->sndbuf_bytes = gw_min(TCP_SNDBUF_FIRST, t->conf->sndbuf_bytes);
     if (cc->ops->ecn == GW_CC_ECN_EXACT && (t->conf->syn || t->conf->ecn_peer == TCP_PEER_SAME))
@@ -2871,6 +2994,8 @@ static const struct gw_param tcp_params[] = {
       "Cut the stream into super-segments as Linux does, with or without a card's help: a "
       "millisecond of the rate, at least two segments that leave in one instant, the last one "
       "pushed; short ones wait for more window. no: one by one, as formulas have it." },
+    { "frto", GW_P_BOOL, offsetof(struct tcp_conf, frto), "yes", NULL, NULL,
+      "Find out whether a timeout was spurious by sending new data behind it (RFC 5682)." },
     { "idle_restart", GW_P_BOOL, offsetof(struct tcp_conf, idle_restart), "yes", NULL, NULL,
       "The window falls when it was not used for a timeout; no: as with Linux's "
       "tcp_slow_start_after_idle=0." },
