@@ -149,6 +149,29 @@ struct tcp_mark {
     uint64_t start, ts_ps, before_ps;
 };
 
+/* What is known of [una, top). Flows that have not lost anything share an empty one. */
+struct tcp_board {
+    struct gw_seqset set;
+    struct gw_seq_queue queue[TCP_SACKED];        /* by state; LOST in the order to be resent  */
+};
+
+/* What has come behind a gap. Receivers that had none share an empty one. */
+struct tcp_gaps {
+    struct gw_seqset set;
+    uint64_t block[TCP_BLOCKS_MAX][2];            /* of the next ACK, newest first             */
+};
+
+#define TCP_EMPTY_SET { .free = GW_SEQ_NIL, .head = GW_SEQ_NIL, .tail = GW_SEQ_NIL, \
+                        .finger = { GW_SEQ_NIL, GW_SEQ_NIL, GW_SEQ_NIL } }
+_Static_assert(GW_SEQ_FINGERS == 3, "TCP_EMPTY_SET names three fingers");
+_Static_assert(TCP_SACKED == 3, "tcp_no_board names three queues");
+
+static const struct tcp_board tcp_no_board = {
+    TCP_EMPTY_SET,
+    { { GW_SEQ_NIL, GW_SEQ_NIL }, { GW_SEQ_NIL, GW_SEQ_NIL }, { GW_SEQ_NIL, GW_SEQ_NIL } },
+};
+static const struct tcp_gaps tcp_no_gaps = { .set = TCP_EMPTY_SET };
+
 struct tcp_tx {
     /* What every ACK and every segment touches. */
     uint64_t una, nxt;           /* [una, nxt) is out                                          */
@@ -165,6 +188,7 @@ struct tcp_tx {
     uint64_t used_bytes, used_ps;
     uint64_t last_sent_ps;       /* a new segment                                              */
     uint64_t head_sent_ps;       /* lower bound for when the segment at una was last sent      */
+    const struct tcp_conf *conf;
     uint32_t ts_recent_ms, mss;
     uint32_t hdr_bytes;          /* of a data segment                                          */
     uint32_t last_len;           /* of the last new segment, in stream space                   */
@@ -175,19 +199,39 @@ struct tcp_tx {
     bool     ecn, cwr;           /* negotiated; say CWR with the next new segment              */
     bool     every_ack;          /* the congestion control wants to see each                   */
     bool     extras;             /* rates or pacing: something more to do per ACK and segment  */
+    bool     push;               /* the next segment ends a super-segment of several           */
+    bool     blocked;            /* the application waits for room                             */
+    uint32_t timeouts;           /* in a row                                                   */
+    uint64_t top;                /* end of the scoreboard                                      */
+    uint64_t rack_ts_ps, rack_rtt_ps, rack_end;   /* newest sent of what has arrived           */
+    uint64_t tlp_high;           /* nxt when a probe left, GW_NEVER: none                      */
+    uint64_t prr_out;
+
+    /* Super-segments: the socket's buffers and what is cut from them. */
+    uint64_t copied;             /* end of what the application has got rid of                 */
+    uint64_t buffer_end;         /* of the buffer that begins at nxt                           */
+    uint64_t window_seen;        /* largest window ever offered                                */
+    uint64_t touched_ps;         /* anything was sent                                          */
+    uint64_t most_cwnd;          /* window for which `most` was computed                       */
+    uint32_t most;               /* bytes of the longest super-segment                         */
+    uint32_t run_count;
+    struct tcp_run run[TCP_RUNS_MAX];
+    uint64_t sndbuf_bytes;       /* memory that the socket may take now                        */
+    uint64_t ticked_ps, syn_span_ps;              /* due time that stands on a tick; SYN's wait */
+    uint32_t syn_tries;
 
     /* Loss. */
+    uint32_t mark_next;
+    struct tcp_mark *mark;       /* ring of the last pauses; NULL: there were none             */
+    struct tcp_board *board;     /* may be tcp_no_board                                        */
     uint64_t high_seq;           /* nxt when the episode began                                 */
-    uint64_t rack_ts_ps, rack_rtt_ps, rack_end;   /* newest sent of what has arrived           */
-    uint64_t top, fack;          /* end of the scoreboard; highest end ever SACKed             */
-    uint64_t prior_cwnd, prr_delivered, prr_out;
+    uint64_t fack;               /* highest end ever SACKed                                    */
+    uint64_t prior_cwnd, prr_delivered;
     uint64_t undo_cwnd, undo_ssthresh, first_resent_ps;        /* windows 0: not to be undone */
     uint64_t undo_una;           /* una when the episode began                                 */
     uint64_t reo_next;           /* the reordering window may change behind this               */
-    uint64_t tlp_high;           /* nxt when a probe left, GW_NEVER: none                      */
     uint64_t lost_total;         /* bytes ever marked lost                                     */
-    uint64_t silent_ps;          /* when the first of them was                                 */
-    uint32_t timeouts;           /* in a row                                                   */
+    uint64_t silent_ps;          /* when the first of the timeouts was                         */
     uint32_t dup_acks;           /* without SACK                                               */
     int32_t  undo_resent;        /* segments resent and not told to be superfluous, -1: none yet */
     uint32_t dsacks;             /* segments told to have come twice                           */
@@ -195,29 +239,10 @@ struct tcp_tx {
     bool     undo, tlp_resent, reordered, relost;
     bool     frto, frto_new;     /* the timeout may be spurious; send new data with this ACK   */
     bool     ack_orig, ack_sacks, ack_dsack, ack_probe;        /* what this ACK told            */
-    uint32_t syn_tries;
-    struct gw_seqset board;
-    struct gw_seq_queue queue[TCP_SACKED];        /* by state; LOST in the order to be resent  */
 
     uint32_t burst_bytes;        /* payload that left since the pace was last advanced         */
-
-    /* Super-segments: the socket's buffers and what is cut from them. */
-    uint64_t copied;             /* end of what the application has got rid of                 */
-    uint64_t buffer_end;         /* of the buffer that begins at nxt                           */
-    uint64_t sndbuf_bytes;       /* memory that the socket may take now                        */
-    uint64_t window_seen;        /* largest window ever offered                                */
-    uint64_t touched_ps;         /* anything was sent                                          */
-    uint64_t ticked_ps, syn_span_ps;              /* due time that stands on a tick; SYN's wait */
-    uint64_t most_cwnd;          /* window for which `most` was computed                       */
-    uint32_t most;               /* bytes of the longest super-segment                         */
-    uint32_t run_count, mark_next;
-    struct tcp_run run[TCP_RUNS_MAX];
-    struct tcp_mark mark[TCP_MARKS];              /* ring of the last pauses                   */
-    bool     push;               /* the next segment ends a super-segment of several           */
-    bool     blocked;            /* the application waits for room                             */
     struct tcp_rate *rate;       /* NULL: nobody asked                                         */
     struct gw_timer timer, pace;
-    const struct tcp_conf *conf;
 };
 
 struct tcp_rx {
@@ -231,8 +256,14 @@ struct tcp_rx {
     uint32_t seg_bytes;          /* largest payload seen                                       */
     uint32_t seg_memory;         /* what the kernel counts for one                             */
     uint32_t quick;              /* ACKs to send at once                                       */
-    uint32_t tries;
     uint32_t mss;                /* what it asks for                                           */
+    uint32_t echo_ms;            /* timestamp echo that was the last sample                    */
+    uint32_t block_count;
+    uint8_t  opts, wscale;
+    bool     careful, ecn, ece, syn_wait, closed;
+    bool     begun;              /* data in order has come                                     */
+    struct tcp_gaps *gaps;       /* may be tcp_no_gaps                                         */
+    const struct tcp_conf *conf;
 
     /* The window: memory, and how it grows. */
     uint64_t window_max;
@@ -240,25 +271,19 @@ struct tcp_rx {
     uint64_t rcvbuf_bytes;       /* memory that the socket may take now                        */
     uint64_t clamp_bytes, ssthresh_bytes;         /* window at most; grows towards it          */
     uint64_t rtt8_ps;            /* 8 times the round trip, as the receiver can tell; 0: none  */
-    uint64_t syn_rtt_ps;         /* of the handshake; 0: none                                  */
-    uint64_t rtt_end, rtt_begin_ps;               /* of a sample by windows                    */
-    uint64_t tune_seq, tune_ps, tune_bytes;       /* begin of this round; bytes of the last    */
-    uint32_t echo_ms;            /* timestamp echo that was the last sample                    */
+    uint64_t rtt_end;            /* of a sample by windows                                     */
+    uint64_t tune_ps;            /* begin of this round                                        */
+    uint64_t ooo_bytes;
+    uint64_t rtt_begin_ps, syn_rtt_ps;            /* of the sample; of the handshake, 0: none  */
+    uint64_t tune_seq, tune_bytes;                /* begin of this round; bytes of the last    */
 
     /* ACKs of what is out of order, some of them held back. */
-    uint64_t ooo_bytes;
     uint64_t dup_nxt;            /* nxt when dup_count was 0                                   */
     uint64_t held_due_ps;        /* when they must go, valid if held                           */
     uint32_t dup_count, held;
     uint64_t dsack[2];           /* what came twice, for the next ACK; empty: nothing          */
-    uint8_t  opts, wscale;
-    bool     careful, ecn, ece, syn_wait, closed;
-    bool     begun;              /* data in order has come                                     */
-    uint32_t block_count;
-    uint64_t block[TCP_BLOCKS_MAX][2];
-    struct gw_seqset ooo;
+    uint32_t tries;
     struct gw_timer timer;
-    const struct tcp_conf *conf;
 };
 
 static inline struct tcp_hdr *tcp_hdr(struct gw_pkt *p)
@@ -479,8 +504,8 @@ static uint64_t tcp_queued_bytes(const struct tcp_tx *t, enum tcp_range state)
     uint64_t bytes = 0;
     const struct gw_seq_node *n;
 
-    for (uint32_t i = t->queue[state].head; i != GW_SEQ_NIL; i = n->qnext) {
-        n = &t->board.node[i];
+    for (uint32_t i = t->board->queue[state].head; i != GW_SEQ_NIL; i = n->qnext) {
+        n = &t->board->set.node[i];
         bytes += n->end - n->start;
     }
     return bytes;
@@ -551,15 +576,29 @@ static void tcp_trace(struct gw_tx *tx, const struct tcp_tx *t, const struct gw_
 
 /* ---- the sender: the scoreboard -------------------------------------------------------------- */
 
+/* Room for @n nodes more, in a scoreboard of its own. False: out of memory. */
+static bool tcp_board_room(const struct gw_tx *tx, struct tcp_tx *t, uint32_t n)
+{
+    if (t->board == &tcp_no_board) {
+        struct tcp_board *b = tx->host->resize(NULL, sizeof *b);
+
+        if (!b)
+            return false;
+        *b = tcp_no_board;
+        t->board = b;
+    }
+    return gw_seqset_reserve(&t->board->set, n, tx->host->resize);
+}
+
 /* Takes node @i out of the queue of its state and out of the counters. */
 static void tcp_board_unqueue(struct tcp_tx *t, uint32_t i)
 {
-    struct gw_seq_node *n = &t->board.node[i];
+    struct gw_seq_node *n = &t->board->set.node[i];
 
     if (n->state == TCP_SACKED)
         t->sacked_bytes -= n->end - n->start;
     else
-        gw_seq_queue_remove(&t->board, &t->queue[n->state], i);
+        gw_seq_queue_remove(&t->board->set, &t->board->queue[n->state], i);
     if (n->state == TCP_LOST)
         t->lost_bytes -= n->end - n->start;
 }
@@ -567,14 +606,14 @@ static void tcp_board_unqueue(struct tcp_tx *t, uint32_t i)
 /* Gives node @i a state behind @after in that state's queue (GW_SEQ_NIL: first). */
 static void tcp_board_queue(struct tcp_tx *t, uint32_t i, enum tcp_range state, uint32_t after)
 {
-    struct gw_seq_node *n = &t->board.node[i];
+    struct gw_seq_node *n = &t->board->set.node[i];
 
     n->state = (uint8_t)state;
     if (state == TCP_SACKED) {
         t->sacked_bytes += n->end - n->start;
         return;
     }
-    gw_seq_queue_insert(&t->board, &t->queue[state], after, i);
+    gw_seq_queue_insert(&t->board->set, &t->board->queue[state], after, i);
     if (state == TCP_LOST) {
         t->lost_bytes += n->end - n->start;
         t->lost_total += n->end - n->start;
@@ -584,17 +623,17 @@ static void tcp_board_queue(struct tcp_tx *t, uint32_t i, enum tcp_range state, 
 /* Cuts node @i at @x; both halves stay neighbours in their queue. */
 static uint32_t tcp_board_split(struct tcp_tx *t, uint32_t i, uint64_t x)
 {
-    uint32_t j = gw_seqset_split(&t->board, i, x);
+    uint32_t j = gw_seqset_split(&t->board->set, i, x);
 
-    if (t->board.node[i].state != TCP_SACKED)
-        gw_seq_queue_insert(&t->board, &t->queue[t->board.node[i].state], i, j);
+    if (t->board->set.node[i].state != TCP_SACKED)
+        gw_seq_queue_insert(&t->board->set, &t->board->queue[t->board->set.node[i].state], i, j);
     return j;
 }
 
 /* The bytes of node @i have arrived by a packet sent at @ts: did something overtake them? */
 static void tcp_board_arrived(struct gw_tx *tx, struct tcp_tx *t, uint32_t i, uint64_t ts)
 {
-    const struct gw_seq_node *n = &t->board.node[i];
+    const struct gw_seq_node *n = &t->board->set.node[i];
 
     if (n->state == TCP_SACKED)
         return;
@@ -611,7 +650,7 @@ static void tcp_board_arrived(struct gw_tx *tx, struct tcp_tx *t, uint32_t i, ui
 /* Joins SACKED node @i with SACKED neighbours; returns the node that is left. */
 static uint32_t tcp_board_join(struct tcp_tx *t, uint32_t i)
 {
-    struct gw_seqset *b = &t->board;
+    struct gw_seqset *b = &t->board->set;
     uint32_t prev = b->node[i].prev, next = b->node[i].next;
 
     if (prev != GW_SEQ_NIL && b->node[prev].state == TCP_SACKED) {
@@ -630,7 +669,7 @@ static uint32_t tcp_board_join(struct tcp_tx *t, uint32_t i)
 static uint64_t tcp_sent_by(const struct tcp_tx *t, uint64_t end, uint64_t ts)
 {
     ts = gw_min(ts, t->last_sent_ps);
-    for (uint32_t i = 0; i < TCP_MARKS; i++)
+    for (uint32_t i = 0; t->mark && i < TCP_MARKS; i++)
         if (t->mark[i].start >= end && t->mark[i].before_ps < ts)
             ts = t->mark[i].before_ps;
     return ts;
@@ -639,13 +678,13 @@ static uint64_t tcp_sent_by(const struct tcp_tx *t, uint64_t end, uint64_t ts)
 /* [s, e) above the scoreboard has arrived: a hole before it, if any, and it. */
 static void tcp_board_extend(struct tcp_tx *t, uint64_t s, uint64_t e, uint64_t ts)
 {
-    struct gw_seqset *b = &t->board;
+    struct gw_seqset *b = &t->board->set;
     uint32_t i;
 
     if (s > t->top) {
         i = gw_seqset_insert(b, b->tail, t->top, s);
         b->node[i].stamp_ps = tcp_sent_by(t, s, ts);
-        tcp_board_queue(t, i, TCP_HOLE, t->queue[TCP_HOLE].tail);
+        tcp_board_queue(t, i, TCP_HOLE, t->board->queue[TCP_HOLE].tail);
     }
     i = gw_seqset_insert(b, b->tail, s, e);
     tcp_board_queue(t, i, TCP_SACKED, GW_SEQ_NIL);
@@ -656,13 +695,14 @@ static void tcp_board_extend(struct tcp_tx *t, uint64_t s, uint64_t e, uint64_t 
 /* A SACK block. Out of memory it is ignored: the cumulative ACK or the timeout repairs that. */
 static void tcp_board_sack(struct gw_tx *tx, struct tcp_tx *t, uint64_t s, uint64_t e, uint64_t ts)
 {
-    struct gw_seqset *b = &t->board;
+    struct gw_seqset *b;
     uint32_t i;
 
     s = gw_max(s, t->una);
     e = gw_min(e, t->nxt);
-    if (s >= e || !gw_seqset_reserve(b, 4, tx->host->resize))
+    if (s >= e || !tcp_board_room(tx, t, 4))
         return;
+    b = &t->board->set;
     if (e > t->fack)
         t->fack = e;
     i = s < t->top ? gw_seqset_find(b, s) : GW_SEQ_NIL;
@@ -693,7 +733,7 @@ static void tcp_board_sack(struct gw_tx *tx, struct tcp_tx *t, uint64_t s, uint6
 /* The cumulative ACK moves to @ack. */
 static void tcp_board_advance(struct gw_tx *tx, struct tcp_tx *t, uint64_t ack, uint64_t ts)
 {
-    struct gw_seqset *b = &t->board;
+    struct gw_seqset *b = &t->board->set;
     uint64_t known = 0, sacked = t->sacked_bytes;
     uint32_t i;
 
@@ -733,17 +773,18 @@ static void tcp_board_advance(struct gw_tx *tx, struct tcp_tx *t, uint64_t ack, 
 /* Timeout: everything that has not arrived is lost. */
 static void tcp_board_all_lost(struct gw_tx *tx, struct tcp_tx *t)
 {
-    struct gw_seqset *b = &t->board;
+    struct gw_seqset *b;
     uint32_t last = GW_SEQ_NIL;
 
     if (!(t->opts & TCP_HAS_SACK))
         t->sacked_bytes = t->dup_acks = 0;
-    if (t->top < t->nxt && gw_seqset_reserve(b, 1, tx->host->resize)) {
-        uint32_t i = gw_seqset_insert(b, b->tail, t->top, t->nxt);
+    if (t->top < t->nxt && tcp_board_room(tx, t, 1)) {
+        uint32_t i = gw_seqset_insert(&t->board->set, t->board->set.tail, t->top, t->nxt);
 
-        tcp_board_queue(t, i, TCP_HOLE, t->queue[TCP_HOLE].tail);
+        tcp_board_queue(t, i, TCP_HOLE, t->board->queue[TCP_HOLE].tail);
         t->top = t->nxt;
     }
+    b = &t->board->set;
     for (uint32_t i = b->head; i != GW_SEQ_NIL; i = b->node[i].next) {
         if (b->node[i].state == TCP_SACKED)
             continue;
@@ -756,12 +797,13 @@ static void tcp_board_all_lost(struct gw_tx *tx, struct tcp_tx *t)
 /* Without SACK: the segment at una is lost. */
 static void tcp_board_head_lost(struct gw_tx *tx, struct tcp_tx *t)
 {
-    struct gw_seqset *b = &t->board;
+    struct gw_seqset *b = &t->board->set;
     uint32_t i = b->head;
 
     if ((i != GW_SEQ_NIL && b->node[i].start == t->una) ||
-        !gw_seqset_reserve(b, 1, tx->host->resize))
+        !tcp_board_room(tx, t, 1))
         return;
+    b = &t->board->set;
     i = gw_seqset_insert(b, GW_SEQ_NIL, t->una, gw_min(t->una + t->mss, t->nxt));
     tcp_board_queue(t, i, TCP_LOST, GW_SEQ_NIL);
     t->top = gw_max(t->top, b->node[i].end);
@@ -784,20 +826,21 @@ static uint64_t tcp_reo_wnd(const struct tcp_tx *t)
  * all of them, or those in front of a pause. */
 static void tcp_rack_tail(struct gw_tx *tx, struct tcp_tx *t)
 {
-    struct gw_seqset *b = &t->board;
+    struct gw_seqset *b;
     uint64_t end = t->top;
     uint32_t i;
 
-    for (i = 0; i < TCP_MARKS && t->last_sent_ps >= t->rack_ts_ps; i++)
+    for (i = 0; t->mark && i < TCP_MARKS && t->last_sent_ps >= t->rack_ts_ps; i++)
         if (t->mark[i].start > end && t->mark[i].before_ps < t->rack_ts_ps)
             end = t->mark[i].start;
     if (t->last_sent_ps < t->rack_ts_ps)
         end = t->nxt;
-    if (end <= t->top || !gw_seqset_reserve(b, 1, tx->host->resize))
+    if (end <= t->top || !tcp_board_room(tx, t, 1))
         return;
+    b = &t->board->set;
     i = gw_seqset_insert(b, b->tail, t->top, end);
     b->node[i].stamp_ps = tcp_sent_by(t, end, t->rack_ts_ps);
-    tcp_board_queue(t, i, TCP_HOLE, t->queue[TCP_HOLE].tail);
+    tcp_board_queue(t, i, TCP_HOLE, t->board->queue[TCP_HOLE].tail);
     t->top = end;
 }
 
@@ -805,14 +848,14 @@ static void tcp_rack_tail(struct gw_tx *tx, struct tcp_tx *t)
  * sending; sets the reordering timer for the rest. */
 static void tcp_rack(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
 {
-    struct gw_seqset *b = &t->board;
+    struct gw_seqset *b = &t->board->set;
     uint64_t grace = t->rack_rtt_ps + tcp_reo_wnd(t);
     uint32_t i, front = GW_SEQ_NIL;
 
     t->reo_due_ps = GW_NEVER;
     if (t->top < t->nxt)
         tcp_rack_tail(tx, t);
-    while ((i = t->queue[TCP_HOLE].head) != GW_SEQ_NIL) {
+    while ((i = t->board->queue[TCP_HOLE].head) != GW_SEQ_NIL) {
         if (b->node[i].stamp_ps > t->rack_ts_ps)
             break;
         if (b->node[i].stamp_ps + grace > now) {
@@ -820,9 +863,9 @@ static void tcp_rack(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
             break;
         }
         tcp_board_unqueue(t, i);
-        tcp_board_queue(t, i, TCP_LOST, t->queue[TCP_LOST].tail);
+        tcp_board_queue(t, i, TCP_LOST, t->board->queue[TCP_LOST].tail);
     }
-    while ((i = t->queue[TCP_RESENT].head) != GW_SEQ_NIL) {
+    while ((i = t->board->queue[TCP_RESENT].head) != GW_SEQ_NIL) {
         const struct gw_seq_node *n = &b->node[i];
 
         if (n->stamp_ps > t->rack_ts_ps ||
@@ -1033,7 +1076,7 @@ static void tcp_exit_recovery(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
 /* Takes back what was marked lost. */
 static void tcp_board_none_lost(struct tcp_tx *t)
 {
-    struct gw_seqset *b = &t->board;
+    struct gw_seqset *b = &t->board->set;
     uint32_t i;
 
     while ((i = b->tail) != GW_SEQ_NIL && b->node[i].state == TCP_LOST) {
@@ -1041,12 +1084,12 @@ static void tcp_board_none_lost(struct tcp_tx *t)
         tcp_board_unqueue(t, i);
         gw_seqset_remove(b, i);
     }
-    while ((i = t->queue[TCP_LOST].head) != GW_SEQ_NIL ||
-           (i = t->queue[TCP_RESENT].head) != GW_SEQ_NIL) {
+    while ((i = t->board->queue[TCP_LOST].head) != GW_SEQ_NIL ||
+           (i = t->board->queue[TCP_RESENT].head) != GW_SEQ_NIL) {
         if (b->node[i].state == TCP_LOST)
             b->node[i].stamp_ps = t->rack_ts_ps;
         tcp_board_unqueue(t, i);
-        tcp_board_queue(t, i, TCP_HOLE, t->queue[TCP_HOLE].tail);
+        tcp_board_queue(t, i, TCP_HOLE, t->board->queue[TCP_HOLE].tail);
     }
 }
 
@@ -1272,8 +1315,8 @@ static inline uint32_t tcp_seg_len(const struct gw_tx *tx, const struct tcp_tx *
 /* The next lost range goes out again: its first segment becomes a node of its own. */
 static bool tcp_resend(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
 {
-    struct gw_seqset *b = &t->board;
-    uint32_t i = t->queue[TCP_LOST].head, last = t->queue[TCP_RESENT].tail;
+    struct gw_seqset *b = &t->board->set;
+    uint32_t i = t->board->queue[TCP_LOST].head, last = t->board->queue[TCP_RESENT].tail;
     uint64_t seq = b->node[i].start;
     uint32_t n = tcp_seg_len(tx, t, seq, b->node[i].end - seq);
 
@@ -1294,10 +1337,24 @@ static bool tcp_resend(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
     return true;
 }
 
+/* A new segment leaves after a pause; the first of all is none. Out of memory it is forgotten. */
+static void tcp_note_pause(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
+{
+    if (!t->nxt)
+        return;
+    if (!t->mark) {
+        t->mark = tx->host->resize(NULL, TCP_MARKS * sizeof *t->mark);
+        if (!t->mark)
+            return;
+        memset(t->mark, 0, TCP_MARKS * sizeof *t->mark);
+    }
+    t->mark[t->mark_next++ % TCP_MARKS] = (struct tcp_mark){ t->nxt, now, t->last_sent_ps };
+}
+
 static bool tcp_send_new(struct gw_tx *tx, struct tcp_tx *t, uint32_t n, uint64_t now)
 {
     if (now - t->last_sent_ps > TCP_PAUSE_PS)
-        t->mark[t->mark_next++ % TCP_MARKS] = (struct tcp_mark){ t->nxt, now, t->last_sent_ps };
+        tcp_note_pause(tx, t, now);
     t->last_sent_ps = now;
     if (GW_UNLIKELY(!tcp_send(tx, t, t->nxt, n, false, now)))
         return false;
@@ -1336,7 +1393,7 @@ static uint64_t tcp_head_sent(const struct tcp_tx *t)
 {
     uint64_t at = t->head_sent_ps;
 
-    for (uint32_t i = 0; i < TCP_MARKS; i++)
+    for (uint32_t i = 0; t->mark && i < TCP_MARKS; i++)
         if (t->mark[i].start <= t->una && t->mark[i].ts_ps > at)
             at = t->mark[i].ts_ps;
     return at;
@@ -1402,7 +1459,7 @@ static void tcp_next_buffer(struct tcp_tx *t)
 /* The next lost range that may go again; 0: none, or the window is full. */
 static uint32_t tcp_lost_len(const struct gw_tx *tx, const struct tcp_tx *t, bool *limited)
 {
-    const struct gw_seq_node *lost = &t->board.node[t->queue[TCP_LOST].head];
+    const struct gw_seq_node *lost = &t->board->set.node[t->board->queue[TCP_LOST].head];
     uint64_t n = tcp_seg_len(tx, t, lost->start, lost->end - lost->start);
 
     if (tcp_in_flight(t) + n <= tx->cc.cwnd_bytes)
@@ -1717,7 +1774,7 @@ static void tcp_process_recovery(struct gw_tx *tx, struct tcp_tx *t, uint64_t ts
         tcp_exit_recovery(tx, t, now);
     } else if (advanced && t->undo && tcp_delayed(t, ts)) {
         t->reordered = true;
-        if (t->queue[TCP_RESENT].head == GW_SEQ_NIL)
+        if (t->board->queue[TCP_RESENT].head == GW_SEQ_NIL)
             tcp_undo(tx, t, true, now);
     } else {
         tcp_undo_dsack(tx, t, now);
@@ -1766,7 +1823,7 @@ static void tcp_try_exit(struct gw_tx *tx, struct tcp_tx *t, uint64_t ts, bool a
 static bool tcp_any_lost(const struct tcp_tx *t)
 {
     return t->lost_bytes ||
-           (t->opts & TCP_HAS_SACK && t->queue[TCP_RESENT].head != GW_SEQ_NIL);
+           (t->opts & TCP_HAS_SACK && t->board->queue[TCP_RESENT].head != GW_SEQ_NIL);
 }
 
 /* Finds losses and moves between the states (tcp_fastretrans_alert()). */
@@ -1928,7 +1985,7 @@ static void tcp_ack_slow(struct gw_tx *tx, struct tcp_tx *t, struct gw_pkt *p, u
     if (t->extras)
         tcp_ack_extras(tx, t);
     tcp_set_probe(t, now);
-    t->careful = t->state != TCP_CA_OPEN || t->board.count || t->sacked_bytes ||
+    t->careful = t->state != TCP_CA_OPEN || t->board->set.count || t->sacked_bytes ||
                  t->tlp_high != GW_NEVER;
 }
 
@@ -2200,9 +2257,7 @@ static enum gw_status tcp_tx_init(struct gw_tx *tx, uint64_t now, struct gw_erro
     }
     t->every_ack = cc->ops->samples || cc->ops->ecn == GW_CC_ECN_EXACT;
     t->extras = cc->ops->samples || cc->ops->paces || t->conf->pacing;
-    gw_seqset_init(&t->board);
-    for (uint32_t i = 0; i < GW_ARRAY_LEN(t->queue); i++)
-        gw_seq_queue_init(&t->queue[i]);
+    t->board = (struct tcp_board *)(uintptr_t)&tcp_no_board;      /* is not written to         */
     t->timer.fire = tcp_tx_fire;
     t->pace.fire = tcp_pace_fire;
     t->timer.owner = t->pace.owner = tx;
@@ -2225,7 +2280,12 @@ static void tcp_tx_fini(struct gw_tx *tx)
 
     tx->host->timer_stop(tx->net, &t->timer);
     tx->host->timer_stop(tx->net, &t->pace);
-    gw_seqset_fini(&t->board, tx->host->release);
+    if (t->board != &tcp_no_board) {
+        gw_seqset_fini(&t->board->set, tx->host->release);
+        tx->host->release(t->board);
+    }
+    if (t->mark)
+        tx->host->release(t->mark);
     if (t->rate) {
         tx->host->release(t->rate->sent);
         tx->host->release(t->rate);
@@ -2385,7 +2445,7 @@ static void tcp_put_blocks(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p)
     if (r->dsack[0] < r->dsack[1])                      /* RFC 2883: first, what came twice    */
         memcpy(x->block[n++], r->dsack, sizeof r->dsack);
     for (uint32_t i = 0; i < r->block_count && n < most; i++)
-        memcpy(x->block[n++], r->block[i], sizeof r->block[i]);
+        memcpy(x->block[n++], r->gaps->block[i], sizeof r->gaps->block[i]);
     r->dsack[0] = r->dsack[1] = 0;
     h->blocks = (uint8_t)n;
     p->len_bytes += 4 + 8 * n;
@@ -2492,7 +2552,7 @@ static void tcp_rx_release(struct gw_rx *rx, struct tcp_rx *r, uint64_t s, uint6
     struct gw_pkt *p;
     uint32_t i = 0;
 
-    while (i < r->block_count && (e < r->block[i][0] || s > r->block[i][1]))
+    while (i < r->block_count && (e < r->gaps->block[i][0] || s > r->gaps->block[i][1]))
         i++;
     if (i < 2 || !r->held)
         return;
@@ -2507,14 +2567,14 @@ static void tcp_note_block(struct tcp_rx *r, uint64_t s, uint64_t e)
     uint32_t max = TCP_BLOCKS_MAX, n = 1;
     uint64_t old[TCP_BLOCKS_MAX][2];
 
-    memcpy(old, r->block, sizeof old);
-    r->block[0][0] = s;
-    r->block[0][1] = e;
+    memcpy(old, r->gaps->block, sizeof old);
+    r->gaps->block[0][0] = s;
+    r->gaps->block[0][1] = e;
     for (uint32_t i = 0; i < r->block_count && n < max; i++) {
         if (old[i][0] >= s && old[i][1] <= e)
             continue;
-        r->block[n][0] = old[i][0];
-        r->block[n++][1] = old[i][1];
+        r->gaps->block[n][0] = old[i][0];
+        r->gaps->block[n++][1] = old[i][1];
     }
     r->block_count = n;
 }
@@ -2525,10 +2585,10 @@ static void tcp_drop_blocks(struct tcp_rx *r)
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < r->block_count; i++) {
-        if (r->block[i][1] <= r->nxt)
+        if (r->gaps->block[i][1] <= r->nxt)
             continue;
-        r->block[n][0] = r->block[i][0];
-        r->block[n++][1] = r->block[i][1];
+        r->gaps->block[n][0] = r->gaps->block[i][0];
+        r->gaps->block[n++][1] = r->gaps->block[i][1];
     }
     r->block_count = n;
 }
@@ -2536,7 +2596,7 @@ static void tcp_drop_blocks(struct tcp_rx *r)
 /* [s, e) is out of order: counts it, and notes what of it is there already. */
 static void tcp_rx_overlap(struct tcp_rx *r, uint64_t s, uint64_t e)
 {
-    struct gw_seqset *o = &r->ooo;
+    struct gw_seqset *o = &r->gaps->set;
     uint64_t fresh = e - s;
 
     for (uint32_t i = gw_seqset_find(o, s); i != GW_SEQ_NIL && o->node[i].start < e;
@@ -2552,16 +2612,31 @@ static void tcp_rx_overlap(struct tcp_rx *r, uint64_t s, uint64_t e)
     r->ooo_bytes += fresh;
 }
 
+/* Room for a range more, in a set of its own. False: out of memory. */
+static bool tcp_rx_room(const struct gw_rx *rx, struct tcp_rx *r)
+{
+    if (r->gaps == &tcp_no_gaps) {
+        struct tcp_gaps *g = rx->host->resize(NULL, sizeof *g);
+
+        if (!g)
+            return false;
+        *g = tcp_no_gaps;
+        r->gaps = g;
+    }
+    return gw_seqset_reserve(&r->gaps->set, 1, rx->host->resize);
+}
+
 /* [s, e) has come: moves nxt or keeps it for later. Out of memory it counts as lost. */
 static void tcp_reassemble(struct gw_rx *rx, struct tcp_rx *r, uint64_t s, uint64_t e,
                            uint64_t now)
 {
-    struct gw_seqset *o = &r->ooo;
+    struct gw_seqset *o = &r->gaps->set;
     uint32_t i;
 
     if (s > r->nxt) {
-        if (!gw_seqset_reserve(o, 1, rx->host->resize))
+        if (!tcp_rx_room(rx, r))
             return;
+        o = &r->gaps->set;
         tcp_rx_release(rx, r, s, e, now);
         tcp_rx_overlap(r, s, e);
         i = gw_seqset_add(o, s, e);
@@ -2669,7 +2744,7 @@ static bool tcp_rx_wait(struct tcp_rx *r, uint8_t flags, bool at_once, bool in_o
 {
     if (at_once || r->quick || r->nxt - r->acked > r->seg_bytes || !r->conf->delayed_ack_ps)
         return false;
-    if (r->ooo.count)
+    if (r->gaps->set.count)
         return tcp_rx_hold(r, now);
     if (in_order && flags & TCP_PSH)
         return false;
@@ -2718,7 +2793,7 @@ static void tcp_rx_slow(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, ui
 {
     const struct tcp_hdr *h = tcp_hdr(p);
     uint64_t before = r->nxt, end = h->seq + h->len + !!(h->flags & TCP_FIN);
-    bool fin = h->flags & TCP_FIN, gap = r->ooo.count;
+    bool fin = h->flags & TCP_FIN, gap = r->gaps->set.count;
 
     if (h->flags & TCP_SYN && !r->nxt) {
         tcp_rx_syn(rx, r, p, now);
@@ -2729,7 +2804,7 @@ static void tcp_rx_slow(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, ui
     tcp_rx_answered(r, h, now);
     tcp_rx_ecn(rx, r, p, now);
     if (end == h->seq) {                                 /* a pure ACK */
-        r->careful = r->ooo.count || r->ece || r->fin != GW_NEVER || !r->begun;
+        r->careful = r->gaps->set.count || r->ece || r->fin != GW_NEVER || !r->begun;
         rx->host->pkt_free(rx->net, p);
         return;
     }
@@ -2761,9 +2836,9 @@ static void tcp_rx_slow(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, ui
         tcp_rx_grow(r, h->len, r->nxt != before ? r->seg_memory : 0);
     if (r->nxt > r->fin && r->again_ps == GW_NEVER && !r->closed)
         r->again_ps = gw_later(now, TCP_RTO_FIRST_PS);
-    r->careful = r->ooo.count || r->ece || r->fin != GW_NEVER || r->dsack[0] < r->dsack[1] ||
+    r->careful = r->gaps->set.count || r->ece || r->fin != GW_NEVER || r->dsack[0] < r->dsack[1] ||
                  !r->begun;
-    if (tcp_rx_wait(r, h->flags, fin || (gap && !r->ooo.count), r->nxt != before, now)) {
+    if (tcp_rx_wait(r, h->flags, fin || (gap && !r->gaps->set.count), r->nxt != before, now)) {
         rx->host->pkt_free(rx->net, p);
     } else {
         r->quick -= r->quick != 0;
@@ -2832,7 +2907,7 @@ static enum gw_status tcp_rx_init(struct gw_rx *rx, uint64_t now, struct gw_erro
     if (r->conf->syn && r->conf->ecn_peer == TCP_PEER_SAME)
         r->opts |= TCP_EXACT_ECN;                  /* until the SYN says otherwise              */
     r->ecn = !r->conf->syn && r->conf->ecn_peer != TCP_PEER_OFF;
-    gw_seqset_init(&r->ooo);
+    r->gaps = (struct tcp_gaps *)(uintptr_t)&tcp_no_gaps;         /* is not written to         */
     r->timer.fire = tcp_rx_fire;
     r->timer.owner = rx;
     r->timer.comp = rx->comp;
@@ -2844,7 +2919,10 @@ static void tcp_rx_fini(struct gw_rx *rx)
     struct tcp_rx *r = rx->priv;
 
     rx->host->timer_stop(rx->net, &r->timer);
-    gw_seqset_fini(&r->ooo, rx->host->release);
+    if (r->gaps != &tcp_no_gaps) {
+        gw_seqset_fini(&r->gaps->set, rx->host->release);
+        rx->host->release(r->gaps);
+    }
 }
 
 /* ---- headers --------------------------------------------------------------------------------- */
