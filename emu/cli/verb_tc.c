@@ -391,9 +391,10 @@ const struct gw_verb gw_verb_tc = {
             "replace, link, delete and show, the options -s -d -j -p -r -iec, and its "
             "abbreviations. Exit codes of one command are tc's: 1 refused by tc, 2 refused by the "
             "kernel, 255 incomplete line, unknown object or verb, bad handle. Other than tc 6.1: a "
-            "negative rate is refused; -j class show prints JSON; chains, actions, estimators, "
-            "shared blocks and a size table below the root are refused; a filter matches TOS, "
-            "length, protocol, addresses, ports, the priority (fw, meta) and, in basic, the "
+            "negative rate is refused; -j prints JSON of classes and of fw and basic filters, too; "
+            "chains, actions, estimators, shared blocks and a size table below the root are "
+            "refused; a filter matches TOS, length, protocol, addresses, ports, the priority (fw, "
+            "meta) and, in basic, the "
             "training tags: tag(layer eq 3), tag(class eq 5), tag(flow eq 0).",
     .rows = tc_rows, .row_count = GW_ARRAY_LEN(tc_rows), .conf_bytes = sizeof(struct tc_conf),
     .run = tc_run,

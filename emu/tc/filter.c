@@ -42,6 +42,8 @@ struct term {                    /* of `basic`: a comparison or an expression in
     bool     invert;
     uint8_t  rel;                /* to the next term                                           */
     int16_t  sub, next;          /* index of the first term inside; -1: none                   */
+    uint32_t mask;               /* as it was given, 0: none was                               */
+    char     what[32];           /* "cmp(u16 at 2 layer 2"                                     */
 };
 
 struct key {                     /* of u32, as shown                                           */
@@ -50,9 +52,13 @@ struct key {                     /* of u32, as shown                            
     bool     next_header;
 };
 
+enum label_form { LABEL_TEXT, LABEL_PORT, LABEL_PORTS, LABEL_TOS };
+
 struct label {                   /* of flower, as shown                                        */
     const char *name;
-    char text[KEY_TEXT_MAX];
+    enum label_form form;
+    uint32_t value, more;        /* more: last port, or mask                                   */
+    char text[KEY_TEXT_MAX];     /* LABEL_TEXT                                                 */
 };
 
 struct gw_filter {
@@ -433,6 +439,8 @@ static bool u32_handle(const char *s, uint32_t *handle)
     uint32_t part[3] = { 0 };
     static const uint32_t max[3] = { 0xfff, 0xff, 0xfff };
 
+    if (!strchr(s, ':'))
+        return !strncmp(s, "0x", 2) && number(s, 16, UINT32_MAX, handle);
     for (unsigned i = 0; i < 3; i++) {
         char *end;
         unsigned long n = strtoul(s, &end, 16);
@@ -564,6 +572,9 @@ static int fw_parse(struct reader *r, struct gw_filter *f, const char *handle)
         f->by_class = true;
         return GW_TC_GOOD;
     }
+    if (!any)
+        return GW_TC_NO(r->err, GW_TC_KERNEL, "RTNETLINK answers: Invalid argument: fw with handle "
+                        "%s needs a class: classid X:Y", handle);
     if (!handle || !f->handle)
         return GW_TC_NO(r->err, GW_TC_KERNEL, "RTNETLINK answers: Invalid argument: fw needs "
                         "handle MARK%s%s", handle ? ", not " : "", handle ? handle : "");
@@ -590,16 +601,14 @@ static void fw_show(const struct gw_filter *f, struct gw_tc_out *o)
 
 /* ---- flower ------------------------------------------------------------------------------- */
 
-static int add_flower(struct reader *r, struct gw_filter *f, const char *name, const char *text,
-                      struct cond c)
+static int add_flower(struct reader *r, struct gw_filter *f, struct label l, struct cond c)
 {
     for (uint32_t i = 0; i < f->labels; i++)
-        if (!strcmp(f->label[i].name, name))
-            return illegal(r, name, "it stands here a second time");
+        if (!strcmp(f->label[i].name, l.name))
+            return illegal(r, l.name, "it stands here a second time");
     if (f->labels == KEYS_MAX || !add_cond(f, c))
-        return illegal(r, name, "at most 16 keys can be matched");
-    f->label[f->labels].name = name;
-    snprintf(f->label[f->labels++].text, KEY_TEXT_MAX, "%s", text);
+        return illegal(r, l.name, "at most 16 keys can be matched");
+    f->label[f->labels++] = l;
     return GW_TC_GOOD;
 }
 
@@ -608,7 +617,7 @@ static int flower_proto(struct reader *r, struct gw_filter *f, const char *v, ui
     static const struct { const char *name; uint32_t n; } names[] = {
         { "tcp", 6 }, { "udp", 17 }, { "sctp", 132 }, { "icmp", 1 }, { "icmpv6", 58 },
     };
-    char text[16];
+    struct label l = { .name = "ip_proto" };
     bool known = false;
 
     if (f->protocol != PROTO_IP)
@@ -620,38 +629,38 @@ static int flower_proto(struct reader *r, struct gw_filter *f, const char *v, ui
         }
     if (!known && !number(v, 16, 255, proto))
         return illegal(r, "ip_proto", "tcp, udp, sctp, icmp or a hexadecimal number is right");
-    snprintf(text, sizeof text, "%02x", *proto);
+    snprintf(l.text, sizeof l.text, "%02x", *proto);
     for (size_t i = 0; i < GW_ARRAY_LEN(names); i++)
         if (*proto == names[i].n)
-            snprintf(text, sizeof text, "%s", names[i].name);
-    return add_flower(r, f, "ip_proto", text, (struct cond){ .field = F_PROTO, .shift = 16,
-                      .mask = 0xff, .value = *proto });
+            snprintf(l.text, sizeof l.text, "%s", names[i].name);
+    return add_flower(r, f, l, (struct cond){ .field = F_PROTO, .shift = 16, .mask = 0xff,
+                                              .value = *proto });
 }
 
 static int flower_address(struct reader *r, struct gw_filter *f, const char *name, const char *v,
                           enum field field)
 {
     struct cond c = { .field = (uint8_t)field };
+    struct label l = { .name = name };
     unsigned len;
-    char text[40];
 
     if (f->protocol != PROTO_IP || !prefix(v, &c.value, &c.mask, &len))
         return illegal(r, name, f->protocol == PROTO_IP ? "an IPv4 address, with /LEN or not, is "
                        "right" : "it needs `protocol ip` in front of flower");
     c.value &= c.mask;
-    snprintf(text, sizeof text, "%u.%u.%u.%u", c.value >> 24, c.value >> 16 & 255,
+    snprintf(l.text, sizeof l.text, "%u.%u.%u.%u", c.value >> 24, c.value >> 16 & 255,
              c.value >> 8 & 255, c.value & 255);
     if (len < 32)
-        snprintf(text + strlen(text), sizeof text - strlen(text), "/%u", len);
-    return add_flower(r, f, name, text, c);
+        snprintf(l.text + strlen(l.text), sizeof l.text - strlen(l.text), "/%u", len);
+    return add_flower(r, f, l, c);
 }
 
 static int flower_port(struct reader *r, struct gw_filter *f, const char *name, const char *v,
                        unsigned shift, uint32_t proto)
 {
     struct cond c = { .field = F_PORTS, .op = OP_EQ, .shift = (uint8_t)shift, .mask = 0xffff };
-    char low[24], text[40];
     const char *dash = strchr(v, '-');
+    char low[24];
 
     if (proto != 6 && proto != 17 && proto != 132)
         return illegal(r, name, "it needs ip_proto tcp, udp or sctp in front of it");
@@ -661,23 +670,24 @@ static int flower_port(struct reader *r, struct gw_filter *f, const char *name, 
     if (dash && c.high <= c.value)
         return illegal(r, name, "the last port must be greater than the first");
     c.op = dash ? OP_RANGE : OP_EQ;
-    snprintf(text, sizeof text, dash ? "%u-%u" : "%u", c.value, c.high);
-    return add_flower(r, f, name, text, c);
+    return add_flower(r, f, (struct label){ .name = name, .form = dash ? LABEL_PORTS : LABEL_PORT,
+                                            .value = c.value, .more = c.high }, c);
 }
 
 static int flower_tos(struct reader *r, struct gw_filter *f, const char *v)
 {
     struct cond c = { .field = F_HEAD, .op = OP_EQ, .shift = 16, .mask = 0xff };
     const char *slash = strchr(v, '/');
-    char tos[16], text[40];
+    char tos[16];
 
     snprintf(tos, sizeof tos, "%.*s", slash && slash - v < 15 ? (int)(slash - v) : 15, v);
-    if (f->protocol != PROTO_IP || !number(tos, 16, 255, &c.value) ||
+    if (f->protocol != PROTO_IP || !number(tos, 0, 255, &c.value) ||
         (slash && !number(slash + 1, 16, 255, &c.mask)))
-        return illegal(r, "ip_tos", "TOS[/MASK], hexadecimal, behind `protocol ip` is right");
-    snprintf(text, sizeof text, slash ? "0x%x/%x" : "0x%x", c.value, c.mask);
+        return illegal(r, "ip_tos", "TOS[/MASK], the mask hexadecimal, behind `protocol ip` is "
+                       "right");
     c.value &= c.mask;
-    return add_flower(r, f, "ip_tos", text, c);
+    return add_flower(r, f, (struct label){ .name = "ip_tos", .form = LABEL_TOS, .value = c.value,
+                                            .more = c.mask }, c);
 }
 
 static int flower_word(struct reader *r, struct gw_filter *f, uint32_t *proto)
@@ -732,11 +742,32 @@ static int flower_parse(struct reader *r, struct gw_filter *f, const char *handl
     return rc;
 }
 
+static void label_show(const struct label *l, struct gw_tc_out *o)
+{
+    char fmt[64], mask[16];
+
+    snprintf(fmt, sizeof fmt, "\n  %.30s %s", l->name, l->form == LABEL_TEXT ? "%s" : "%llu");
+    if (l->form == LABEL_TEXT)
+        o->str(o, l->name, fmt, l->text);
+    if (l->form == LABEL_PORTS) {
+        o->open(o, l->name, false);
+        o->u64(o, "start", fmt, l->value);
+        o->u64(o, "end", "-%llu", l->more);
+        o->close(o, false);
+    }
+    if (l->form == LABEL_PORT || l->form == LABEL_TOS)
+        o->u64(o, l->name, fmt, l->value);
+    if (l->form == LABEL_TOS && l->more != 0xff) {
+        snprintf(mask, sizeof mask, "%x", l->more);
+        o->str(o, "ip_tos_mask", "/0x%s", mask);
+    }
+}
+
 static void flower_show(const struct gw_filter *f, struct gw_tc_out *o)
 {
     static const char *const order[] = { "ip_proto", "ip_tos", "dst_ip", "src_ip", "dst_port",
                                          "src_port" };
-    char text[40], fmt[64];
+    char text[40];
 
     o->u64(o, "handle", "handle 0x%llx ", f->handle);
     if (f->has_class)
@@ -745,12 +776,9 @@ static void flower_show(const struct gw_filter *f, struct gw_tc_out *o)
     if (f->protocol == PROTO_IP)
         o->str(o, "eth_type", "\n  eth_type %s", "ipv4");
     for (size_t k = 0; k < GW_ARRAY_LEN(order); k++)
-        for (uint32_t i = 0; i < f->labels; i++) {
-            if (strcmp(f->label[i].name, order[k]))
-                continue;
-            snprintf(fmt, sizeof fmt, "\n  %.30s %%s", order[k]);
-            o->str(o, order[k], fmt, f->label[i].text);
-        }
+        for (uint32_t i = 0; i < f->labels; i++)
+            if (!strcmp(f->label[i].name, order[k]))
+                label_show(&f->label[i], o);
     o->close(o, false);
     o->flag(o, "not_in_hw", "\n  not_in_hw", true);
 }
@@ -822,18 +850,18 @@ static bool scan_number(struct scan *s, uint32_t *v)
 }
 
 /* [mask M] eq|gt|lt VALUE ) */
-static int read_compare(struct scan *s, struct cond *c)
+static int read_compare(struct scan *s, struct term *t)
 {
+    struct cond *c = &t->cond;
     static const struct { const char *name; enum op op; } ops[] = {
         { "eq", OP_EQ }, { "lt", OP_LT }, { "gt", OP_GT },
     };
-    uint32_t mask;
     size_t i = 0;
 
     if (scan_is(s, "mask")) {
-        if (!scan_number(s, &mask))
+        if (!scan_number(s, &t->mask))
             return bad_term(s, "a number is right behind mask");
-        c->mask &= mask;
+        c->mask &= t->mask;
     }
     while (i < GW_ARRAY_LEN(ops) && strcmp(s->token, ops[i].name))
         i++;
@@ -846,7 +874,7 @@ static int read_compare(struct scan *s, struct cond *c)
     return scan_is(s, ")") ? GW_TC_GOOD : bad_term(s, "a closing bracket is right");
 }
 
-static int read_named(struct scan *s, bool tag, struct cond *c)
+static int read_named(struct scan *s, bool tag, struct term *t)
 {
     static const struct { const char *name; bool tag; enum field field; } names[] = {
         { "priority", false, F_PRIORITY }, { "nf_mark", false, F_PRIORITY },
@@ -857,17 +885,20 @@ static int read_named(struct scan *s, bool tag, struct cond *c)
 
     for (size_t i = 0; i < GW_ARRAY_LEN(names); i++)
         if (tag == names[i].tag && !strcmp(s->token, names[i].name)) {
-            *c = (struct cond){ .field = (uint8_t)names[i].field, .mask = UINT32_MAX };
+            t->cond = (struct cond){ .field = (uint8_t)names[i].field, .mask = UINT32_MAX };
+            snprintf(t->what, sizeof t->what, "%s(%s", tag ? "tag" : "meta",
+                     !strcmp(names[i].name, "fwmark") ? "nf_mark" : names[i].name);
             scan_next(s);
-            return read_compare(s, c);
+            return read_compare(s, t);
         }
     return bad_term(s, tag ? "layer, class and flow are right in tag()" :
                     "priority, nf_mark and pkt_len are right in meta()");
 }
 
 /* cmp(u8|u16|u32 at OFF [layer network|transport] [mask M] OP VALUE) */
-static int read_cmp(struct scan *s, struct cond *c)
+static int read_cmp(struct scan *s, struct term *t)
 {
+    struct cond *c = &t->cond;
     uint32_t off = 0, known = 0, layer = 1;
     enum field field = F_HEAD;
     unsigned bytes = !strcmp(s->token, "u8") ? 1 : !strcmp(s->token, "u16") ? 2 :
@@ -892,7 +923,8 @@ static int read_cmp(struct scan *s, struct cond *c)
                         .mask = bytes == 4 ? UINT32_MAX : (UINT32_C(1) << 8 * bytes) - 1 };
     if (!ok || (c->mask << c->shift) & ~known)
         return bad_term(s, "packets here have no such bytes");
-    return read_compare(s, c);
+    snprintf(t->what, sizeof t->what, "cmp(u%u at %u layer %u", 8 * bytes, off, layer);
+    return read_compare(s, t);
 }
 
 static int read_terms(struct scan *s, struct gw_filter *f, unsigned depth, int *first);
@@ -915,11 +947,11 @@ static int read_term(struct scan *s, struct gw_filter *f, unsigned depth, int *i
         return rc ? rc : scan_is(s, ")") ? GW_TC_GOOD : bad_term(s, "a closing bracket is right");
     }
     if (scan_is(s, "meta"))
-        return scan_is(s, "(") ? read_named(s, false, &t->cond) : bad_term(s, "write meta(...)");
+        return scan_is(s, "(") ? read_named(s, false, t) : bad_term(s, "write meta(...)");
     if (scan_is(s, "tag"))
-        return scan_is(s, "(") ? read_named(s, true, &t->cond) : bad_term(s, "write tag(...)");
+        return scan_is(s, "(") ? read_named(s, true, t) : bad_term(s, "write tag(...)");
     if (scan_is(s, "cmp"))
-        return scan_is(s, "(") ? read_cmp(s, &t->cond) : bad_term(s, "write cmp(...)");
+        return scan_is(s, "(") ? read_cmp(s, t) : bad_term(s, "write cmp(...)");
     return bad_term(s, "meta(), cmp(), tag() and brackets are right");
 }
 
@@ -995,6 +1027,41 @@ static int basic_parse(struct reader *r, struct gw_filter *f, const char *handle
     return rc;
 }
 
+static void pad(struct gw_tc_out *o, unsigned n)
+{
+    while (n--)
+        o->str(o, NULL, "%s", "  ");
+}
+
+/* Terms from @at on, with iproute2's breaks of lines. Text only. */
+static void show_terms(const struct gw_filter *f, int at, unsigned depth, struct gw_tc_out *o)
+{
+    static const char *const ops[] = { [OP_EQ] = "eq", [OP_LT] = "lt", [OP_GT] = "gt" };
+
+    for (; at >= 0; at = f->term[at].next) {
+        const struct term *t = &f->term[at];
+        char text[96], mask[24] = "";
+
+        o->str(o, NULL, "%s", t->invert ? "NOT " : "");
+        if (t->sub >= 0) {
+            o->str(o, NULL, "%s", "(\n");
+            pad(o, depth + 1);
+            show_terms(f, t->sub, depth + 1, o);
+            pad(o, depth);
+            o->str(o, NULL, "%s", ") ");
+        } else {
+            if (t->mask)
+                snprintf(mask, sizeof mask, *t->what == 'm' ? " mask 0x%08x" : " mask 0x%x",
+                         t->mask);
+            snprintf(text, sizeof text, "%s%s %s %u)\n", t->what, mask, ops[t->cond.op],
+                     t->cond.value);
+            o->str(o, NULL, "%s", text);
+            pad(o, t->rel == REL_END ? 0 : depth);
+        }
+        o->str(o, NULL, "%s", t->rel == REL_AND ? "AND " : t->rel == REL_OR ? "OR " : "");
+    }
+}
+
 static void basic_show(const struct gw_filter *f, struct gw_tc_out *o)
 {
     char text[40];
@@ -1002,8 +1069,11 @@ static void basic_show(const struct gw_filter *f, struct gw_tc_out *o)
     o->u64(o, "handle", "handle 0x%llx ", f->handle);
     if (f->has_class)
         o->str(o, "flowid", "flowid %s ", gw_tc_id_text(f->classid, text));
-    if (f->terms)
-        o->str(o, "ematch", "\n  %s", f->text);
+    if (!f->terms)
+        return;
+    o->str(o, "ematch", NULL, f->text);
+    o->str(o, NULL, "%s", "\n  ");
+    show_terms(f, 0, 1, o);
 }
 
 /* ---- matchall ----------------------------------------------------------------------------- */
@@ -1018,6 +1088,9 @@ static int matchall_parse(struct reader *r, struct gw_filter *f, const char *han
         if (!rc && !took)
             return what_is(r, "matchall");
     }
+    if (!rc && !f->has_class)
+        return GW_TC_NO(r->err, GW_TC_KERNEL, "RTNETLINK answers: Invalid argument: matchall needs "
+                        "a class: classid X:Y");
     return rc;
 }
 
@@ -1048,6 +1121,11 @@ static const struct kind kinds[] = {
 static bool is_u32(const struct kind *k)
 {
     return k == &kinds[0];
+}
+
+static bool is_kind(const struct gw_filter *f, const char *name)
+{
+    return !strcmp(f->kind->name, name);
 }
 
 static const struct kind *kind_find(const char *name)
@@ -1104,15 +1182,68 @@ void gw_filter_free_all(struct gw_tree *t)
 }
 
 /* In order of pref; u32 by handle inside, the others as they came. */
+/* Do two flower filters look at the same bits? @keys: and for the same values? */
+static bool flower_like(const struct gw_filter *a, const struct gw_filter *b, bool keys)
+{
+    for (uint32_t i = 0; i < a->conds; i++) {
+        const struct cond *x = &a->cond[i], *y = b->cond;
+
+        while (y < b->cond + b->conds && (y->field != x->field || y->shift != x->shift ||
+               y->op != x->op || y->mask != x->mask ||
+               (keys && (y->value != x->value || y->high != x->high))))
+            y++;
+        if (y == b->cond + b->conds)
+            return false;
+    }
+    return a->conds == b->conds;
+}
+
+static bool same_group(const struct gw_filter *a, const struct gw_filter *b)
+{
+    return a->parent == b->parent && a->pref == b->pref;
+}
+
+/* Behind @x as the kernel asks: nodes of u32 by number, basic's latest first, flower's by the first
+ * use of their masks, others as they came. */
+static bool asked_after(const struct gw_filter *f, const struct gw_filter *x, bool mask_known)
+{
+    if (x->pref != f->pref)
+        return x->pref < f->pref;
+    if (!same_group(f, x))
+        return !is_kind(f, "basic");
+    if (is_u32(f->kind))
+        return x->handle < f->handle;
+    if (is_kind(f, "flower") && mask_known) {
+        while (x && same_group(f, x) && !flower_like(f, x, false))
+            x = x->next;
+        return x && same_group(f, x);
+    }
+    return !is_kind(f, "basic");
+}
+
 static void insert(struct gw_tree *t, struct gw_filter *f)
 {
     struct gw_filter **at = &t->filters;
+    bool mask_known = false;
 
-    while (*at && ((*at)->pref < f->pref || ((*at)->pref == f->pref &&
-           (!is_u32(f->kind) || (*at)->parent != f->parent || (*at)->handle < f->handle))))
+    for (const struct gw_filter *x = t->filters; x; x = x->next)
+        mask_known = mask_known || (same_group(f, x) && flower_like(f, x, false));
+    while (*at && asked_after(f, *at, mask_known))
         at = &(*at)->next;
     f->next = *at;
     *at = f;
+}
+
+/* @f takes the place of @old, which is freed. */
+static void exchange(struct gw_tree *t, struct gw_filter *old, struct gw_filter *f)
+{
+    struct gw_filter **at = &t->filters;
+
+    while (*at != old)
+        at = &(*at)->next;
+    f->next = old->next;
+    *at = f;
+    free(old);
 }
 
 static void take_out(struct gw_tree *t, struct gw_filter *f)
@@ -1282,9 +1413,9 @@ static int check_parent(struct reader *r, const struct gw_tree *t, struct frame 
     struct gw_qdisc *q;
     struct gw_qclass *first;
 
-    if (!f->parent || f->parent == GW_TC_ROOT)
+    if (!f->parent)
         f->parent = gw_tc_handle_of(t->root);
-    q = f->parent ? gw_tree_owner(t, f->parent) : NULL;
+    q = f->parent && f->parent != GW_TC_ROOT ? gw_tree_owner(t, f->parent) : NULL;
     if (!q)
         return no(r, "Parent Qdisc doesn't exists: there is no discipline by that number", f->parent_word);
     if ((f->parent & 0xffff) && (!q->ops->class_find || !q->ops->class_find(q, f->parent)))
@@ -1383,6 +1514,16 @@ static int check_group(struct reader *r, const struct frame *f, const struct gw_
     return GW_TC_GOOD;
 }
 
+/* Is there one beside @old that matches what @x matches? */
+static bool doubled(const struct gw_filter *first, const struct gw_filter *x,
+                    const struct gw_filter *old)
+{
+    for (const struct gw_filter *y = first; y; y = y->next)
+        if (y != old && same_group(x, y) && flower_like(x, y, true))
+            return true;
+    return false;
+}
+
 /* @x has been read; it belongs to the tree, or is freed, afterwards. */
 static int add_filter(struct reader *r, struct gw_tree *t, struct frame *f, unsigned flags,
                       struct gw_filter *x)
@@ -1398,7 +1539,7 @@ static int add_filter(struct reader *r, struct gw_tree *t, struct frame *f, unsi
     rc = check_group(r, f, first, x->kind);
     if (rc)
         return rc;
-    if (f->handle || x->by_class || !strcmp(x->kind->name, "matchall"))
+    if (f->handle || x->by_class || is_kind(x, "matchall"))
         number_filter(t, x);
     if (x->handle || x->by_class)
         old = by_handle(first, f, x->handle);
@@ -1406,12 +1547,24 @@ static int add_filter(struct reader *r, struct gw_tree *t, struct frame *f, unsi
         return no(r, "Need both RTM_NEWTFILTER and NLM_F_CREATE to create a new filter", f->handle ? f->handle : f->pref_word);
     if (old && (flags & GW_TC_EXCL))
         return no(r, "Filter already exists", f->handle ? f->handle : f->pref_word);
-    if (first && !old && !strcmp(x->kind->name, "matchall"))
-        return no(r, "RTNETLINK answers: File exists: matchall stands alone in its pref", f->pref_word);
-    if (old)
-        take_out(t, old);
+    if (first && !old && is_kind(x, "matchall"))
+        return no(r, "File exists: matchall stands alone in its pref",
+                  f->pref_word);
+    if (is_kind(x, "flower") && doubled(first, x, old))
+        return no(r, "File exists: another filter of this pref matches the same",
+                  f->pref_word);
+    if (old && is_kind(x, "flower") && !flower_like(old, x, false))
+        return no(r, "Invalid argument: a flower filter keeps its kinds of keys",
+                  f->handle);
+    if (first && is_kind(x, "fw") && !x->by_class && !first->by_class &&
+        first->mark_mask != x->mark_mask)
+        return no(r, "Invalid argument: all of one pref have one mask",
+                  f->handle);
     number_filter(t, x);
-    insert(t, x);
+    if (old)
+        exchange(t, old, x);
+    else
+        insert(t, x);
     return GW_TC_GOOD;
 }
 
@@ -1459,9 +1612,9 @@ static int del(struct reader *r, struct gw_tree *t, struct frame *f)
     if (f->handle && !kind)
         return GW_TC_NO(r->err, GW_TC_USAGE, "Must specify filter type when using \"handle\" %s",
                         f->handle);
-    if (!f->parent || f->parent == GW_TC_ROOT)
+    if (!f->parent)
         f->parent = gw_tc_handle_of(t->root);
-    if (!gw_tree_owner(t, f->parent) || !f->parent)
+    if (f->parent == GW_TC_ROOT || !f->parent || !gw_tree_owner(t, f->parent))
         return no(r, "Parent Qdisc doesn't exists: there is no discipline by that number", f->parent_word);
     if (!f->pref && (f->has_protocol || kind))
         return no(r, "Cannot flush filters with protocol, handle or kind set", f->kind ? f->kind : f->protocol_word);
@@ -1531,6 +1684,30 @@ static void show_group(const struct gw_filter *x, const struct frame *asked, str
     o->close(o, false);
 }
 
+/* The filter that is shown behind @x, NULL: the first. Flower's are shown by their handles. */
+static const struct gw_filter *shown_after(const struct gw_tree *t, const struct gw_filter *x)
+{
+    const struct gw_filter *y = x ? x->next : t->filters, *least = NULL;
+
+    if (x && is_kind(x, "flower")) {
+        for (y = t->filters; y; y = y->next)
+            if (same_group(x, y) && y->handle > x->handle && (!least || y->handle < least->handle))
+                least = y;
+        if (least)
+            return least;
+        for (y = t->filters; y; y = y->next)       /* behind the last of the group             */
+            least = same_group(x, y) ? y : least;
+        y = least->next;
+    }
+    if (!y || !is_kind(y, "flower"))
+        return y;
+    least = y;
+    for (const struct gw_filter *z = y; z; z = z->next)
+        if (same_group(y, z) && z->handle < least->handle)
+            least = z;
+    return least;
+}
+
 static bool asked_for(const struct gw_filter *x, const struct frame *f)
 {
     return x->parent == f->parent && (!f->pref || x->pref == f->pref) &&
@@ -1581,11 +1758,11 @@ static int show(struct reader *r, const struct gw_tree *t, struct frame *f, stru
 
     if (f->kind)
         return GW_TC_NO(r->err, GW_TC_USAGE, "What is \"%s\"? Try \"tc filter help\"", f->kind);
-    if (!f->parent || f->parent == GW_TC_ROOT)
+    if (!f->parent)
         f->parent = root_handle(t);
     o->open(o, NULL, true);
     show_kept(t, f, &asked, o);
-    for (const struct gw_filter *x = t->filters; x; x = x->next) {
+    for (const struct gw_filter *x = shown_after(t, NULL); x; x = shown_after(t, x)) {
         if (!asked_for(x, f))
             continue;
         if (!any || x->pref != pref)
@@ -1626,7 +1803,7 @@ bool gw_filter_keep(const struct gw_tree *t, void (*put)(void *ctx, const struct
 {
     bool good = true;
 
-    for (const struct gw_filter *x = t->filters; x; x = x->next, (*order)++)
+    for (const struct gw_filter *x = shown_after(t, NULL); x; x = shown_after(t, x), (*order)++)
         for (int json = 0; json < 2; json++) {
             char *text = shown_text(x, json);
 

@@ -409,8 +409,8 @@ static const struct line lines[] = {
     { NULL, 0, NULL, NULL },
 };
 
-/* As above, on a device with `htb 1:` and its classes 1:1 and 1:2; flower, fw, basic and matchall
- * by iproute2's words alone, since that kernel lacked them. */
+/* As above, on a device with `htb 1:` and its classes 1:1 and 1:2, as iproute2 6.1 and Linux 6.1.192
+ * answer. */
 #define F "filter add dev DEV parent 1: "
 static const struct line filters[] = {
     { "qdisc add dev DEV root handle 1: htb", 0, "", NULL },
@@ -492,13 +492,18 @@ static const struct line filters[] = {
     { "-j filter show dev DEV", 0, "[]\n", NULL },
     { F "prio 5 handle 1 fw classid 1:1", 0, "", NULL },
     { F "prio 5 handle 1 fw classid 1:1", 2, "", "Error: Filter already exists" },
-    { F "prio 5 handle 2/0xff fw flowid 1:2", 0, "", NULL },
+    { F "prio 5 handle 2/0xff fw flowid 1:2", 2, "", "Error: Invalid argument" },
+    { F "prio 5 handle 2 fw flowid 1:2", 0, "", NULL },
+    { F "prio 5 handle 3 fw", 2, "", "RTNETLINK answers: Invalid argument" },
+    { F "prio 6 matchall", 2, "", "RTNETLINK answers: Invalid argument" },
+    { F "prio 6 handle 5 u32 match u32 0 0 flowid 1:1", 1, "", "Illegal \"handle\"" },
+    { "filter add dev DEV root prio 6 matchall flowid 1:1", 2, "", "Error: Parent Qdisc" },
     { F "prio 5 fw flowid 1:2", 2, "", NULL },
     { F "prio 5 handle 7 fw bogus", 1, "", "What is \"bogus\"?" },
     { "filter show dev DEV parent 1:", 0,
       "filter protocol all pref 5 fw chain 0 \n"
       "filter protocol all pref 5 fw chain 0 handle 0x1 classid 1:1 \n"
-      "filter protocol all pref 5 fw chain 0 handle 0x2/0xff classid 1:2 \n", NULL },
+      "filter protocol all pref 5 fw chain 0 handle 0x2 classid 1:2 \n", NULL },
     { "filter change dev DEV parent 1: protocol all prio 5 handle 9 fw classid 1:2", 2, "",
       "Error: Need both RTM_NEWTFILTER and NLM_F_CREATE" },
     { F "protocol all prio 3 flower dst_ip 10.0.0.1", 1, "", "Illegal \"dst_ip\"" },
@@ -509,6 +514,34 @@ static const struct line filters[] = {
     { F "protocol ip prio 3 flower dst_ip", 255, "", "Command line is not complete" },
     { F "protocol ip prio 3 flower dst_ip 10.0.0.1 src_ip 10.0.0.0/8 ip_proto tcp dst_port 80 "
       "src_port 5-10 ip_tos 0x10/0xfc classid 1:1", 0, "", NULL },
+    { F "protocol ip prio 3 flower src_ip 10.9.9.9/8 dst_ip 10.0.0.1 ip_proto tcp dst_port 80 "
+      "src_port 5-10 ip_tos 17/0xfc classid 1:2", 2, "", "Error: File exists" },
+    { F "protocol ip prio 3 flower dst_ip 10.0.0.2 classid 1:1", 0, "", NULL },
+    { "filter replace dev DEV parent 1: protocol ip prio 3 handle 2 flower src_ip 10.0.0.2 classid "
+      "1:1", 2, "", "Error: Invalid argument" },
+    { F "protocol ip prio 3 flower dst_ip 10.0.0.7 src_ip 11.0.0.0/8 ip_proto tcp dst_port 0x50 "
+      "src_port 5-10 ip_tos 16/0xfc classid 1:2", 1, "", "Illegal \"dst_port\"" },
+    { F "protocol ip prio 3 flower dst_ip 10.0.0.7 src_ip 11.0.0.0/8 ip_proto tcp dst_port 81 "
+      "src_port 5-10 ip_tos 16/0xfc classid 1:2", 0, "", NULL },
+    { "filter show dev DEV prio 3", 0, "filter parent 1: protocol ip flower chain 0 \n"
+      "filter parent 1: protocol ip flower chain 0 handle 0x1 classid 1:1 \n  eth_type ipv4\n"
+      "  ip_proto tcp\n  ip_tos 16/0xfc\n  dst_ip 10.0.0.1\n  src_ip 10.0.0.0/8\n  dst_port 80\n"
+      "  src_port 5-10\n  not_in_hw\n"
+      "filter parent 1: protocol ip flower chain 0 handle 0x2 classid 1:1 \n  eth_type ipv4\n"
+      "  dst_ip 10.0.0.2\n  not_in_hw\n"
+      "filter parent 1: protocol ip flower chain 0 handle 0x3 classid 1:2 \n  eth_type ipv4\n"
+      "  ip_proto tcp\n  ip_tos 16/0xfc\n  dst_ip 10.0.0.7\n  src_ip 11.0.0.0/8\n  dst_port 81\n"
+      "  src_port 5-10\n  not_in_hw\n", NULL },
+    { F "prio 8 basic match meta(priority eq 3) classid 1:1", 0, "", NULL },
+    { F "prio 8 basic match not cmp(u8 at 9 layer 1 mask 0xf gt 0x11) and (meta(nf_mark mask 7 eq 1) "
+      "or tag(layer lt 9)) classid 1:2", 0, "", NULL },
+    { "filter show dev DEV prio 8", 0, "filter parent 1: protocol all basic chain 0 \n"
+      "filter parent 1: protocol all basic chain 0 handle 0x2 flowid 1:2 \n"
+      "  NOT cmp(u8 at 9 layer 1 mask 0xf gt 17)\n  AND (\n    meta(nf_mark mask 0x00000007 eq 1)\n"
+      "    OR tag(layer lt 9)\n  ) \n"
+      "filter parent 1: protocol all basic chain 0 handle 0x1 flowid 1:1 \n  meta(priority eq 3)\n"
+      "\n", NULL },
+    { "-j filter show dev DEV prio 3 protocol 5", 0, "[]\n", NULL },
     { F "prio 9 basic match foo(x)", 1, "", "Illegal \"ematch\"" },
     { F "prio 9 basic match 'meta(priority foo 6)'", 1, "", "Illegal \"ematch\"" },
     { F "prio 9 basic match 'meta(bogus eq 6)'", 1, "", "Illegal \"ematch\"" },
