@@ -15,7 +15,7 @@
  *                   sender
  *     h:N:M:US      the N-th to M-th pure ACK of the receiver is held back
  *     y:N           the N-th SYN, Y:N the N-th SYN/ACK
- *     f:N           the N-th FIN of the sender, F:N of the receiver
+ *     f:N           the N-th FIN without data of the sender, F:N of the receiver
  *
  * The same rules may stand on both directions of a link: each names packets of one. A rule that
  * nothing meets is no error. Left out: anything by time (`outage`).
@@ -316,7 +316,7 @@ static uint32_t script_transit(struct gw_channel *c, struct gw_pkt *p, uint64_t 
     }
     if (f.what & GW_WHAT_OPEN)
         fate |= number_fate(c, p, RULE_OPEN, extra_ps);
-    else if (f.what & GW_WHAT_CLOSE)
+    else if (f.what & GW_WHAT_CLOSE && !(f.what & GW_WHAT_DATA))
         fate |= number_fate(c, p, RULE_CLOSE, extra_ps);
     else if (f.what & GW_WHAT_ACK)
         fate |= number_fate(c, p, RULE_ACK, extra_ps);
@@ -353,7 +353,7 @@ static const struct gw_param script_params[] = {
       "the OCC-th passing of segment SEG (from 0; OCC 0: each), D:A:B:OCC of segments A to B, "
       "r:SEG:OCC:US holds it back, c:SEG:OCC marks it, u:SEG:OCC doubles it; a:N:M drops the N-th "
       "to M-th pure ACK of the receiver, A:N:M of the sender, h:N:M:US holds it back; y:N drops the "
-      "N-th SYN, Y:N SYN/ACK, f:N FIN of the sender, F:N of the receiver." },
+      "N-th SYN, Y:N SYN/ACK, f:N FIN without data of the sender, F:N of the receiver." },
     { "segment", GW_P_BYTES, offsetof(struct script_conf, segment_bytes), "1448", "1", "64KiB",
       "Bytes of the stream that count as one segment." },
 };

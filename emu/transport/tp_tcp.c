@@ -1045,7 +1045,8 @@ static void tcp_enter_reduction(struct gw_tx *tx, struct tcp_tx *t, enum tcp_sta
     t->undo = false;
     if (state == TCP_CA_RECOVERY)
         tcp_begin_undo(tx, t, fresh && !ack->ece);
-    if (t->state == TCP_CA_OPEN || t->state == TCP_CA_CWR)
+    if ((t->state == TCP_CA_OPEN || t->state == TCP_CA_CWR) &&
+        t->queue[TCP_RESENT].head == GW_SEQ_NIL)        /* else the last episode's still counts    */
         t->first_resent_ps = GW_NEVER;
     if (fresh) {
         t->prior_cwnd = tx->cc.cwnd_bytes;
@@ -1445,7 +1446,7 @@ static uint64_t tcp_open_burst(struct gw_tx *tx, struct tcp_tx *t, bool *limited
     if (tcp_defer(tx, t, wnd, cong, limited, now))
         return 0;
     n = gw_min(gw_min(gw_min(gw_max(cwnd / 2, mss), cong), t->most), wnd);
-    return buffer <= n ? buffer : n - n % t->mss;
+    return buffer - (t->nxt + buffer > tx->written_bytes) <= n ? buffer : n - n % t->mss;
 }
 
 /* [.., end) of the buffers is sent: the next one. */

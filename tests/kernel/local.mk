@@ -34,12 +34,15 @@ check_PROGRAMS         += tests/kernel/tcp
 tests_kernel_tcp_SOURCES = tests/kernel/tcp.c
 tests_kernel_tcp_LDADD   = $(GW_DEPS_LIBS) -lm
 check_scripts += tests/kernel/tcp.sh
-EXTRA_DIST    += tests/kernel/tcp-misses.txt tests/data/tcp/README.md tests/data/tcp/goodput.csv
+EXTRA_DIST    += tests/kernel/tcp-misses.txt tests/kernel/tcp-cells.txt tests/data/tcp/README.md tests/data/tcp/goodput.csv
 EXTRA_DIST    += tests/data/tcp/fct.csv.gz tests/data/tcp/share.csv tests/data/tcp/parallel.csv tests/data/tcp/fct-own.csv
 
+# The table of all cells in the source, or, with TCP_GRID, some of them on the terminal.
 tcp-grid: gradwire$(EXEEXT) tests/kernel/tcp$(EXEEXT)
-	GRADWIRE=$(abs_top_builddir)/gradwire$(EXEEXT) tests/kernel/tcp$(EXEEXT) -a -s 5 $(TCP_GRID) \
-	    $(srcdir)/tests/data/tcp
+	if test -n "$(TCP_GRID)"; then out=/dev/stdout; else out=$(srcdir)/tests/kernel/tcp-cells.txt; fi; \
+	    { echo "# Every cell of tests/data/tcp, by make tcp-grid: see tcp.c. Made $$(date -u +%F)."; \
+	      GRADWIRE=$(abs_top_builddir)/gradwire$(EXEEXT) tests/kernel/tcp$(EXEEXT) -a -s 5 \
+	          $(TCP_GRID) $(srcdir)/tests/data/tcp; } >$$out
 .PHONY: tcp-grid
 
 # Packet scripts: each repair of TCP against the kernel's.
