@@ -229,3 +229,21 @@ cake bandwidth 20mbit overhead 44 atm|effective rate  v:a: 17.31 Mbit/s by cake
 fq maxrate 2mbit|alpha-beta      2.001 s .*effective rate  v:a: 2 Mbit/s a flow by fq 8001:
 ROWS
 rm bound.yaml
+
+# A table of one's own, on one line or many; the mean of -2, -1, 0, 1 quarters of a sigma is -1 ms here.
+printf '%s\n' 'schema: 1' 'topology: {kind: pair, rate: 0}' \
+    'tc: ["qdisc add dev v:a root netem delay 10ms 8ms distribution own"]' \
+    'jobs: [{traffic: frames, from: a, to: b, generators: [{flow: 0, size: 100, interval: 1ms, count: 9}]}]' >own.yaml
+{ printf '# quarters\n'; for ((i = 0; i < 1024; i++)); do printf ' -4096 -2048 0 2048'; done; } >own.dist
+call explain own.yaml
+like 'a table on one long line' "$(cat out.txt)" 'effective delay v:a: 9 ms on average'
+while IFS='|' read -r text sentence; do
+    printf "$text" >own.dist
+    refused "a table: $text" "$sentence" check own.yaml
+done <<'ROWS'
+#1 2\n|own.dist: no entries
+1\n2x\n|own.dist:2: "2x" is no entry
+1 \0002|own.dist:1: "\?2" is no entry
+32768|own.dist:1: "32768" is no entry
+ROWS
+rm own.yaml own.dist

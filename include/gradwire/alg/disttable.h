@@ -107,58 +107,56 @@ static inline void gw_dist_make(enum gw_dist kind, int16_t *out)
     }
 }
 
-/* One line of a table into @out behind the @n entries that are there; @n of it or 0 on failure. */
-static inline bool gw_dist_line(char *line, const char *name, uint32_t row, int16_t *out,
+/* One word of a table into out[*n]. */
+static inline bool gw_dist_word(const char *word, const char *name, uint32_t row, int16_t *out,
                                 uint32_t *n, struct gw_error *err)
 {
-    char *at = line;
+    char *end;
+    long v = strtol(word, &end, 0);
 
-    if (*line == '#')
-        return true;
-    for (;;) {
-        char *end;
-        long v;
-
-        at += strspn(at, " \t\r\n");
-        if (!*at)
-            return true;
-        v = strtol(at, &end, 0);
-        if (end == at || (*end && !strchr(" \t\r\n", *end)) || v < INT16_MIN || v > INT16_MAX) {
-            at[strcspn(at, " \t\r\n")] = 0;
-            gw_fail(err, GW_SYNTAX, "%s:%u: \"%.40s\" is no entry of a distribution; integers from "
-                    "-32768 to 32767 are right", name, row, at);
-            return false;
-        }
-        if (*n == GW_DIST_MAX) {
-            gw_fail(err, GW_SYNTAX, "%s:%u: too much data; a distribution has at most %u entries",
-                    name, row, GW_DIST_MAX);
-            return false;
-        }
-        out[(*n)++] = (int16_t)v;
-        at = end;
+    if (end == word || *end || v < INT16_MIN || v > INT16_MAX) {
+        gw_fail(err, GW_SYNTAX, "%s:%u: \"%s\" is no entry of a distribution; integers from -32768 "
+                "to 32767 are right", name, row, word);
+        return false;
     }
+    if (*n == GW_DIST_MAX) {
+        gw_fail(err, GW_SYNTAX, "%s:%u: too much data; a distribution has at most %u entries",
+                name, row, GW_DIST_MAX);
+        return false;
+    }
+    out[(*n)++] = (int16_t)v;
+    return true;
 }
 
 /*
  * gw_dist_read() - reads a table's text from @f (named @name) into @out, room for GW_DIST_MAX
  *
- * Returns the number of entries, 0 with a sentence in @err when the text is no table.
+ * Words are parted by blanks and line ends, a line that begins with # is left out. Returns the
+ * number of entries, 0 with a sentence in @err when the text is no table.
  */
 static inline uint32_t gw_dist_read(FILE *f, const char *name, int16_t *out, struct gw_error *err)
 {
-    char line[4096];
-    uint32_t n = 0, row = 0;
+    char word[41];                   /* what is longer is no number, and its beginning is shown */
+    uint32_t n = 0, row = 1;
+    size_t len = 0;
+    bool begins = true, comment = false;
+    int c;
 
-    while (fgets(line, sizeof line, f)) {
-        row++;
-        if (!strchr(line, '\n') && !feof(f)) {
-            gw_fail(err, GW_SYNTAX, "%s:%u: longer than %zu bytes; a distribution is integers on "
-                    "short lines", name, row, sizeof line);
-            return 0;
+    do {
+        c = fgetc(f);
+        comment = begins ? c == '#' : comment;
+        begins = c == '\n';
+        if (c != EOF && (comment || !c || !strchr(" \t\r\n", c))) {
+            if (!comment && len + 1 < sizeof word)
+                word[len++] = (char)(c ? c : '?');
+            continue;
         }
-        if (!gw_dist_line(line, name, row, out, &n, err))
+        word[len] = 0;
+        if (len && !gw_dist_word(word, name, row, out, &n, err))
             return 0;
-    }
+        len = 0;
+        row += c == '\n';
+    } while (c != EOF);
     if (!n)
         gw_fail(err, GW_SYNTAX, "%s: no entries; a distribution is integers, 8192 for one standard "
                 "deviation", name);
