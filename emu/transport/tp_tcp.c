@@ -1046,7 +1046,7 @@ static void tcp_enter_reduction(struct gw_tx *tx, struct tcp_tx *t, enum tcp_sta
     if (state == TCP_CA_RECOVERY)
         tcp_begin_undo(tx, t, fresh && !ack->ece);
     if ((t->state == TCP_CA_OPEN || t->state == TCP_CA_CWR) &&
-        t->queue[TCP_RESENT].head == GW_SEQ_NIL)        /* else the last episode's still counts    */
+        t->board->queue[TCP_RESENT].head == GW_SEQ_NIL) /* else the last episode's still counts */
         t->first_resent_ps = GW_NEVER;
     if (fresh) {
         t->prior_cwnd = tx->cc.cwnd_bytes;
