@@ -29,6 +29,7 @@ struct explain {
     double    loss_s;              /* the longest pair                                         */
     uint32_t  loss_src, loss_dst;
     double    loss_rate_bps;
+    bool      dead;                /* a message whose full packets are all lost                */
 };
 
 /* ---- messages ----------------------------------------------------------------------------- */
@@ -38,7 +39,7 @@ struct explain {
  * (Mathis et al. 1997; RFC 9438 keeps CUBIC at least there), for each stream. 0: no less than the
  * path has anyway.
  */
-static double loss_rate(const struct explain *x, const struct rt_dry_msg *m)
+static double loss_rate(struct explain *x, const struct rt_dry_msg *m)
 {
     struct net *net = x->c->net;
     struct gw_pkt back_pkt = *m->pkt;
@@ -53,6 +54,9 @@ static double loss_rate(const struct explain *x, const struct rt_dry_msg *m)
     again = net_dry_path(net, back, k, &back_pkt, x->c->streams);
     rtt_s = there.delay_s + again.delay_s;
     p = 1 - there.pass;
+    x->dead |= p >= 1;
+    if (p >= 1)
+        return 0;
     if (p > 0 && rtt_s > 0) {
         double r = x->c->streams * 1448 * 8 * sqrt(1.5 / p) / rtt_s;
 
@@ -333,10 +337,26 @@ static void say_load(void *ctx, const char *dev, double bps, double share,
     o->say(o->ctx, text);
 }
 
+static void say_dead(const struct net *net, uint32_t id, const struct net_way *w,
+                     void (*say)(void *ctx, const char *sentence), void *ctx)
+{
+    char text[1024], at[700];
+
+    snprintf(text, sizeof text, "%s: every full packet is lost there",
+             place_text(net, id, w, at, sizeof at));
+    say(ctx, text);
+}
+
 void explain_overload(const struct explain_conf *c, void (*say)(void *ctx, const char *sentence),
                       void *ctx)
 {
     frames(c, 1, say_load, &(struct overload){ say, ctx });
+    for (uint32_t i = 0; i < c->net->ports; i++) {
+        plain_way(c->net, i);
+        for (const struct net_way *w = net_ways(c->net, i); w; w = w->next)
+            if (w->loss >= 1)
+                say_dead(c->net, i, w, say, ctx);
+    }
 }
 
 /* ---- all of it ---------------------------------------------------------------------------- */
@@ -365,11 +385,16 @@ static void print_all(const struct explain *x, FILE *out, double t)
         fprintf(out, "inside hosts    %s an iteration never see a link\n",
                 gw_text_bytes((double)x->local_bytes / it, a, sizeof a));
     print_bound(x, it, out);
-    if (x->loss_s > 0)
+    if (x->dead)
+        fputs("loss bound      never: full packets of some messages are all lost on their way\n", out);
+    else if (x->loss_s > 0)
         fprintf(out, "loss bound      %.6g s an iteration from %s to %s: %u streams at sqrt(1.5/p) "
                 "segments a round trip make %.4g Mbit/s\n", x->loss_s / it,
                 g->node[x->loss_src].name, g->node[x->loss_dst].name, c->streams,
                 x->loss_rate_bps * 1e-6);
+    if (c->events)
+        fprintf(out, "timed changes   %u from %.6g s on (events:); what is said here holds before\n",
+                c->events, (double)c->first_event_ps * 1e-12);
     fprintf(out, "alpha-beta      %.6g s an iteration if every message had its path to itself, "
             "compute included\n", t / it);
 }

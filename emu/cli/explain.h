@@ -12,6 +12,8 @@ struct explain_conf {
     struct rt  *rt;
     uint32_t    streams;         /* of the study's transport                                   */
     uint32_t    jobs;
+    uint32_t    events;          /* timed changes                                              */
+    uint64_t    first_event_ps;
 };
 
 /* Text about steps, bytes, the bounding link or shaper, bounds and effective figures; dry run. */

@@ -299,6 +299,10 @@ static enum gw_status link_extras(struct gw_study *s, struct gw_error *err)
         struct gw_value *kind;
         char where[512];
 
+        if (v && d->loss > 0)
+            return gw_fail(err, GW_PARAM, "%s: the link has `loss: %g`, too, and one of both is all "
+                           "that it can have; write `loss: 0` beside the channel, or the loss into "
+                           "it", gw_value_where(v, where, sizeof where), d->loss);
         if (v) {
             kind = gw_value_get(v, "kind");
             if (!kind || !kind->text)
@@ -458,11 +462,21 @@ static void read_tc(struct gw_study *s, struct gw_value *v, struct gw_error *err
 }
 
 /* The discipline of @v on every port that is no host's own. */
-static void switch_qdiscs(struct gw_study *s, struct gw_value *v, struct gw_error *err)
+static void switch_qdiscs(struct gw_study *s, struct gw_value *v, const char *where,
+                          struct gw_error *err)
 {
-    for (uint32_t i = 0; i < s->net->ports && err->code == GW_OK; i++)
-        if (net_dev_names(s->net, "switches", i))
-            gw_tree_set_root(s->net->port[i].tree, v, qdisc_skip, err);
+    char dev[512];
+    bool any = false;
+
+    for (uint32_t i = 0; i < s->net->ports && err->code == GW_OK; i++) {
+        if (!net_dev_names(s->net, "switches", i))
+            continue;
+        any = true;
+        gw_tree_set_root(s->net->port[i].tree, v, qdisc_skip, err);
+    }
+    if (!any)
+        gw_fail(err, GW_PARAM, "%s: there is no switch in this topology; name one end of a link, "
+                "such as \"%s\"", where, gw_graph_dev_name(s->topo.graph, 0, dev, sizeof dev));
 }
 
 /* The entry of the list @v before @e that names @dev, too; NULL: there is none. */
@@ -495,7 +509,7 @@ static void read_qdiscs(struct gw_study *s, struct gw_value *v, struct gw_error 
                 gw_fail(err, GW_PARAM, "%s: an entry of `qdisc:` needs `dev:`, one end of a link "
                         "such as \"wan:a\", or `switches`", where);
             else if (!strcmp(d->text, "switches"))
-                switch_qdiscs(s, e, err);
+                switch_qdiscs(s, e, where, err);
             else if (earlier_entry(v, e, d->text))
                 gw_fail(err, GW_PARAM, "%s: %s has its discipline at %s; one entry a device, trees "
                         "are built by lines under `tc:`", where, d->text,
@@ -936,7 +950,7 @@ static void log_device(struct gw_study *s, const char *name, const char *where,
 {
     uint32_t dev;
 
-    if (!*name)
+    if (!name || !*name)
         gw_fail(err, GW_PARAM, "%s: a log of packets needs `dev:`, one end of a link", where);
     else if (gw_graph_find_dev(s->topo.graph, name, where, &dev, err) != GW_OK)
         return;
@@ -949,12 +963,14 @@ static void log_device(struct gw_study *s, const char *name, const char *where,
 static void log_flows(struct gw_study *s, const char *name, const char *where,
                       struct gw_error *err)
 {
-    uint32_t job = rt_job_number(s->rt, name);
+    uint32_t job = name ? rt_job_number(s->rt, name) : GW_NONE;
     struct net_trace *t = s->net->traces;
 
     while (t && t->job != job)
         t = t->next;
-    if (job == GW_NONE)
+    if (!name)
+        gw_fail(err, GW_PARAM, "%s: a log of flows needs `job:`, the name of a job", where);
+    else if (job == GW_NONE)
         gw_fail(err, GW_PARAM, "%s: job: \"%s\" is no job of this study; a log of flows needs the "
                 "name of one", where, name);
     else if (t)
@@ -1324,9 +1340,15 @@ const struct gw_param *gw_study_rows(const char *section, size_t *count)
 
 static struct explain_conf explain_of(const struct gw_study *s)
 {
-    return (struct explain_conf){ .name = s->name, .net = s->net, .rt = s->rt,
-                                  .streams = s->transport ? s->transport->streams : 1,
-                                  .jobs = s->job_count };
+    struct explain_conf c = { .name = s->name, .net = s->net, .rt = s->rt,
+                              .streams = s->transport ? s->transport->streams : 1,
+                              .jobs = s->job_count, .first_event_ps = GW_NEVER };
+
+    for (const struct study_event *e = s->events; e; e = e->next) {
+        c.events++;
+        c.first_event_ps = gw_min(c.first_event_ps, e->timer.due_ps);
+    }
+    return c;
 }
 
 struct channel_words {

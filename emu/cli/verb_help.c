@@ -7,6 +7,7 @@
 #include "emu/cli/args.h"
 #include "emu/cli/study.h"
 
+#include <gradwire/qdisc.h>
 #include <gradwire/topology.h>
 
 static const char *type_name(enum gw_param_type t)
@@ -61,6 +62,17 @@ static void rows_help(const struct gw_param *rows, size_t count, FILE *f)
     }
 }
 
+/* The words behind a class's `classid X:Y KIND`. */
+static void class_help(const struct gw_plugin *p, FILE *f)
+{
+    const struct gw_qdisc_ops *ops = p->ops;
+
+    if (p->kind != GW_KIND_QDISC || !ops->class_param_count)
+        return;
+    fputs("\noptions of a class:\n", f);
+    rows_help(ops->class_params, ops->class_param_count, f);
+}
+
 static void plugin_help(const struct gw_entry *e, FILE *f)
 {
     const struct gw_plugin *p = e->plugin;
@@ -73,6 +85,7 @@ static void plugin_help(const struct gw_entry *e, FILE *f)
     }
     fputs(p->param_count ? "\noptions:\n" : "\nIt has no options.\n", f);
     rows_help(p->params, p->param_count, f);
+    class_help(p, f);
 }
 
 /* ---- parts of the study file -------------------------------------------------------------- */
@@ -142,7 +155,10 @@ static const struct part {
       "is that of the lossless priority; the other priorities share a tail-drop FIFO and take "
       "turns with it. The records keep pauses, the most that was held, paused time, storms." },
     { "capture",
-      "The keys of an entry of `capture:`; one file a device, DIR/LINK-END.pcap." },
+      "The keys of an entry of `capture:`; one file a device, DIR/LINK-END.pcap.\n"
+      "Node 0 of the study has the address 10.0.0.1, node i the one i above it, in captures and in "
+      "filters (u32, flower) alike; the records' table `node` has the numbers, and a capture filter "
+      "takes names, too: host h3." },
     { "log",
       "The keys of an entry of `log:`, a CSV of every packet at a device." },
     { "records",

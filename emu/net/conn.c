@@ -445,6 +445,20 @@ static struct net_share *share_new(struct net *n)
     return s;
 }
 
+/* The oldest share is done with. */
+static void share_over(struct net *n, struct net_conn *c)
+{
+    struct net_share *s = c->head;
+
+    c->head = s->next;
+    if (c->head)
+        c->tag = c->head->tag;
+    else
+        c->tail = NULL;
+    s->next = n->share_free;
+    n->share_free = s;
+}
+
 /*
  * Completion time alone on the path, never more than what is possible: all bytes over the narrowest
  * link, then the last frame over the others. Streams of the same message that take that link too
@@ -515,15 +529,8 @@ static void rx_deliver(struct gw_rx *rx, uint64_t total, uint64_t now_ps)
 /* Shares that both ends are done with are forgotten; they may end in any order. */
 static void shares_release(struct net *n, struct net_conn *c, uint64_t now_ps)
 {
-    while (c->head && c->head->acked && c->head->delivered) {
-        struct net_share *s = c->head;
-
-        c->head = s->next;
-        if (!c->head)
-            c->tail = NULL;
-        s->next = n->share_free;
-        n->share_free = s;
-    }
+    while (c->head && c->head->acked && c->head->delivered)
+        share_over(n, c);
     if (!c->head && !c->open)              /* not now: the transport is still at work in it    */
         gw_engine_timer_set(n->engine, c->expect, now_ps);
 }
@@ -627,14 +634,9 @@ static void tx_acked(struct gw_tx *tx, uint64_t total, uint64_t now_ps)
         return;
     }
     while (c->head && c->head->end <= total && c->head != c->undelivered) {
-        struct net_share *s = c->head;
-        struct net_msg *m = s->msg;
+        struct net_msg *m = c->head->msg;
 
-        c->head = s->next;
-        if (!c->head)
-            c->tail = NULL;
-        s->next = n->share_free;
-        n->share_free = s;
+        share_over(n, c);
         if (--m->acks_left == 0)
             rt_msg_acked(n, m, now_ps);
     }
@@ -659,10 +661,13 @@ static bool conn_write(struct net *n, struct net_conn *c, struct net_msg *m, uin
     s->timeouts = c->tx.stats.timeouts;
     s->dropped = c->dropped_pkts;
     s->end = c->tx.written_bytes + bytes;
-    if (c->tail)
+    s->tag = m->layer << 8 | (m->cls & 0xff);
+    if (c->tail) {
         c->tail->next = s;
-    else
+    } else {
         c->head = s;
+        c->tag = s->tag;
+    }
     c->tail = s;
     if (!c->undelivered)
         c->undelivered = s;
@@ -1032,6 +1037,16 @@ static inline uint32_t spray_hash(struct net_conn *c)
     return (first << 24 | second << 16 | (net_mix32(turn + i) & 0xffff)) ^ (turn & 0xffff0000u);
 }
 
+/* Several messages lie in the stream: the tag of the one that byte @at belongs to. */
+static uint32_t tag_at(const struct net_conn *c, uint64_t at)
+{
+    const struct net_share *s = c->head;
+
+    while (s->next && s->end <= at)
+        s = s->next;
+    return s->tag;
+}
+
 static void emit_tx(struct gw_tx *tx, struct gw_pkt *p, uint64_t now_ps)
 {
     struct net *n = tx->net;
@@ -1042,6 +1057,7 @@ static void emit_tx(struct gw_tx *tx, struct gw_pkt *p, uint64_t now_ps)
     p->dst = tx->dst;
     p->priority = tx->priority;
     p->dscp = tx->dscp;
+    p->tag = GW_UNLIKELY(c->head != c->tail) ? tag_at(c, tx->at_bytes) : c->tag;
     p->hash = c->hash_fwd;
     if (GW_UNLIKELY(c->sprayed))
         p->hash = spray_hash(c);

@@ -132,6 +132,7 @@ struct net_share {                /* one message's span of one stream           
     uint64_t bytes, start_ps;
     uint64_t id;                  /* of the flow record                                         */
     uint64_t retrans_bytes, retrans_pkts, timeouts, dropped;  /* counters when it began         */
+    uint32_t tag;                 /* of its packets: layer << 8 | class                         */
     uint32_t streams;             /* how many carry the message                                 */
     bool     told, delivered, acked;   /* of messages that may end with holes                   */
 };
@@ -157,6 +158,7 @@ struct net_conn {                 /* a flow: both halves and the borders of its 
     uint64_t acked;
     uint32_t out_fwd, hash_fwd;   /* first directed link                                        */
     uint32_t spray;
+    uint32_t tag;                 /* of the message that is under way, the last one if none is  */
     uint32_t grant;               /* packets left in this turn at the NIC                       */
     struct net_conn *room_next;
     bool     waiting;             /* in the NIC's list                                          */

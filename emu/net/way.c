@@ -30,6 +30,15 @@ static uint32_t frame_bytes(const struct net *n, uint32_t id)
     return n->graph->link[id / 2].mtu_bytes + GW_ETH_BYTES;
 }
 
+/* Rates of disciplines count what `stab` makes of a frame; here they count the frame. */
+static void in_frames(struct gw_outline *o, uint32_t len_bytes, uint32_t counted_bytes)
+{
+    if (len_bytes == counted_bytes)
+        return;
+    o->rate_bps = gw_mul_div(o->rate_bps, len_bytes, counted_bytes);
+    o->flow_rate_bps = gw_mul_div(o->flow_rate_bps, len_bytes, counted_bytes);
+}
+
 /* What may be held at most is a rate, too. */
 static void hold(struct gw_outline *o, uint32_t len_bytes)
 {
@@ -43,6 +52,8 @@ static struct net_step *step_of(struct net *n, uint32_t id, const struct gw_qdis
                                 uint32_t classid)
 {
     struct net_step **at = &n->ways[id].step;
+    uint32_t len = frame_bytes(n, id), counted = gw_tree_length(n->port[id].tree, len);
+    uint64_t pkts, bytes;
 
     while (*at && ((*at)->q != q || (*at)->classid != classid))
         at = &(*at)->next;
@@ -54,8 +65,11 @@ static struct net_step *step_of(struct net *n, uint32_t id, const struct gw_qdis
     (*at)->q = q;
     (*at)->classid = classid;
     if (q->ops->outline)
-        q->ops->outline(q, classid, frame_bytes(n, id), &(*at)->o);
-    hold(&(*at)->o, frame_bytes(n, id));
+        q->ops->outline(q, classid, counted, &(*at)->o);
+    in_frames(&(*at)->o, len, counted);
+    if (q->ops->fifo_limits && q->ops->fifo_limits(q, &pkts, &bytes) && (!pkts || bytes < counted))
+        (*at)->o.loss = 1;
+    hold(&(*at)->o, len);
     return *at;
 }
 

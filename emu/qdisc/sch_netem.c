@@ -1521,15 +1521,16 @@ static void netem_advise_state(const struct netem *n, const struct netem_advice 
                   "average", 100 * l.mean, l.burst);
 }
 
-/* Mean of the delay as it comes out (never below 0), and the share that is not delayed at all. */
-static void netem_delay_moments(const struct netem *n, double *mean, double *sd, double *at_once)
+/* Moments of a time as it comes out, never below 0, and the share that is 0. @dist: NULL is even. */
+static void netem_moments(double mu, double s, const struct netem_table *dist, double *mean,
+                          double *sd, double *at_once)
 {
-    double mu = (double)n->latency_ns, s = (double)n->jitter_ns, sum = 0, square = 0, zero = 0;
-    uint32_t count = n->dist.value ? n->dist.count : 4096;
+    uint32_t count = dist->value ? dist->count : 4096;
+    double sum = 0, square = 0, zero = 0;
 
     for (uint32_t i = 0; i < count; i++) {
-        double d = n->dist.value ? mu + s * n->dist.value[i] / GW_DIST_SCALE
-                                 : mu + s * (2 * (i + 0.5) / count - 1);
+        double d = dist->value ? mu + s * dist->value[i] / GW_DIST_SCALE
+                               : mu + s * (2 * (i + 0.5) / count - 1);
 
         zero += d <= 0;
         d = d < 0 ? 0 : d;
@@ -1539,6 +1540,11 @@ static void netem_delay_moments(const struct netem *n, double *mean, double *sd,
     *mean = sum / count;
     *sd = sqrt(fmax(0, square / count - *mean * *mean));
     *at_once = zero / count;
+}
+
+static void netem_delay_moments(const struct netem *n, double *mean, double *sd, double *at_once)
+{
+    netem_moments((double)n->latency_ns, (double)n->jitter_ns, &n->dist, mean, sd, at_once);
 }
 
 static void netem_advise_jitter(const struct netem *n, const struct netem_advice *a)
@@ -1590,8 +1596,13 @@ static void netem_advise_rate(const struct netem *n, const struct netem_advice *
 
 static double netem_slot_ns(const struct netem *n)
 {
-    return n->slot_dist.value ? (double)n->slot.dist_ns
-                              : (double)(n->slot.min_ns + n->slot.max_ns) / 2;
+    double mean, sd, at_once;
+
+    if (!n->slot_dist.value)
+        return (double)(n->slot.min_ns + n->slot.max_ns) / 2;
+    netem_moments((double)n->slot.dist_ns, (double)n->slot.dist_jitter_ns, &n->slot_dist, &mean, &sd,
+                  &at_once);
+    return mean;
 }
 
 /* Frames of @len_bytes that may leave in a second by slots alone; 0: any number. The last one of a
@@ -1670,7 +1681,10 @@ static void netem_outline(const struct gw_qdisc *q, uint32_t classid, uint32_t l
     o->delay_s = mean / 1e9;
     if (n->slotted)
         o->delay_s += netem_slot_ns(n) / 2e9;
-    o->loss = netem_mean_loss(n);
+    o->loss = 1 - (1 - netem_mean_loss(n)) *
+              (1 - gw_crandom_share(n->corrupt, n->corrupt_rnd.rho));   /* the receiver drops it */
+    if (!n->limit)
+        o->loss = 1;
     if (n->rate.bytes_per_s) {
         int64_t ns = netem_tx_ns(&n->rate, len_bytes);
 

@@ -131,11 +131,16 @@ static int do_change(struct gw_tc_run *r, struct gw_qdisc *q, const struct frame
 static int do_delete(struct gw_tc_run *r, struct gw_tree *t, struct gw_qdisc *q,
                      const struct frame *f)
 {
+    enum gw_status st;
+
     if (!q->ops->class_delete)
         return answers(r, f, "Operation not supported");
     if (gw_filter_uses(t, q->handle, f->classid))
         return answers(r, f, "Device or resource busy: a filter leads to it");
-    if (q->ops->class_delete(q, f->classid, r->ctx->now_ps, r->err) != GW_OK)
+    t->purging = true;             /* what waits there is thrown out, no loss of the link    */
+    st = q->ops->class_delete(q, f->classid, r->ctx->now_ps, r->err);
+    t->purging = false;
+    if (st != GW_OK)
         return answers(r, f, "Invalid argument");
     return GW_TC_GOOD;
 }

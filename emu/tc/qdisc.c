@@ -69,8 +69,10 @@ static int read_stab(struct gw_tc_run *r, struct gw_stab *s)
             s->atm || s->ethernet)
             return twice(r, key[k], v);
         if (k == 2) {
-            s->overhead = (int32_t)strtol(v, &end, 0);
-            ok = end != v && !*end;
+            long n = strtol(v, &end, 0);
+
+            s->overhead = (int32_t)n;
+            ok = end != v && !*end && n == s->overhead;
         } else if (k == 4) {
             s->atm = !strcmp(v, "atm") || !strcmp(v, "adsl");
             s->ethernet = !strcmp(v, "ethernet");

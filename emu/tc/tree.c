@@ -56,6 +56,11 @@ static uint32_t stab_length(const struct gw_stab *s, uint32_t len)
     return n < GW_PKT_MAX_BYTES ? (uint32_t)n : GW_PKT_MAX_BYTES;
 }
 
+uint32_t gw_tree_length(const struct gw_tree *t, uint32_t len_bytes)
+{
+    return t->stab.set ? stab_length(&t->stab, len_bytes) : len_bytes;
+}
+
 /* ---- books -------------------------------------------------------------------------------- */
 
 static enum gw_verdict qdisc_enqueue(struct gw_qdisc *q, struct gw_pkt *p, uint64_t now_ps)
@@ -797,7 +802,7 @@ enum gw_status gw_tree_set_root(struct gw_tree *t, struct gw_value *map, const c
 enum gw_verdict gw_tree_enqueue(struct gw_tree *t, struct gw_pkt *p, uint64_t now_ps)
 {
     p->stamp_ps = now_ps;
-    p->sched_bytes = t->stab.set ? stab_length(&t->stab, p->len_bytes) : p->len_bytes;
+    p->sched_bytes = gw_tree_length(t, p->len_bytes);
     return qdisc_enqueue(t->root, p, now_ps);
 }
 

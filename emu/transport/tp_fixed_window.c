@@ -86,6 +86,7 @@ static bool fw_send(struct gw_tx *tx, struct fw_tx *t, uint64_t now)
     *fw_hdr(p) = (struct fw_hdr){ .stamp_ps = now, .number = (uint32_t)number,
                                   .len = (uint16_t)k->len };
     p->len_bytes = FW_HEAD_BYTES + k->len;
+    tx->at_bytes = k->seq;
     tx->host->emit_tx(tx, p, now);
     return true;
 }

@@ -154,6 +154,7 @@ static bool ndp_send(struct gw_tx *tx, struct ndp_tx *t, uint64_t now)
     h->kind = NDP_DATA;
     p->flags |= GW_PKT_TRIMMABLE;
     p->len_bytes = NDP_HEAD_BYTES + k->len;
+    tx->at_bytes = k->seq;
     tx->host->emit_tx(tx, p, now);
     return true;
 }

@@ -325,6 +325,7 @@ static bool roce_send(struct gw_tx *tx, struct roce_tx *t, const struct roce_wqe
     if (t->due_ps == GW_NEVER)
         t->due_ps = gw_later(now, roce_timeout(tx, t));
     tx->cc.ops->on_sent(&tx->cc, n, t->nxt_off - t->una_off, false, now);
+    tx->at_bytes = off;
     tx->host->emit_tx(tx, p, now);
     return true;
 }

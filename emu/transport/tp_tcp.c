@@ -1243,6 +1243,7 @@ static inline bool tcp_send(struct gw_tx *tx, struct tcp_tx *t, uint64_t seq, ui
     }
     if (GW_UNLIKELY(tx->traced))
         tcp_trace(tx, t, p, now);
+    tx->at_bytes = seq;
     tx->host->emit_tx(tx, p, now);
     return true;
 }
@@ -1677,6 +1678,7 @@ static void tcp_send_control(struct gw_tx *tx, struct tcp_tx *t, uint8_t flags, 
     }
     if (GW_UNLIKELY(tx->traced))
         tcp_trace(tx, t, p, now);
+    tx->at_bytes = h->seq;
     tx->host->emit_tx(tx, p, now);
 }
 

@@ -247,6 +247,7 @@ static void udp_emit(struct gw_tx *tx, struct udp_tx *t, struct gw_pkt *p, uint6
         t->pace_ps = gw_later(gw_max(t->pace_ps, now),
                               gw_mul_div((uint64_t)p->len_bytes * 8, GW_PS_PER_S,
                                          t->conf->rate_bps));
+    tx->at_bytes = udp_hdr(p)->start;
     tx->host->emit_tx(tx, p, now);
 }
 

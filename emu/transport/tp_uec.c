@@ -135,6 +135,7 @@ static bool uec_send(struct gw_tx *tx, struct uec_tx *t, uint64_t now)
     p->flags |= GW_PKT_TRIMMABLE;
     p->ecn = GW_ECN_ECT0;
     p->len_bytes = UEC_HEAD_BYTES + k->len;
+    tx->at_bytes = k->seq;
     tx->host->emit_tx(tx, p, now);
     return true;
 }

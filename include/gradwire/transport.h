@@ -154,6 +154,7 @@ struct gw_tx {
     uint64_t nic_rate_bps;      /* of the source host's link, 0: infinitely fast               */
     bool     traced;            /* gw_host.trace wants a line per packet; host-written         */
     void    *shared;            /* shared_bytes, of all flows of the transport at this host    */
+    uint64_t at_bytes;          /* set before emit_tx: stream offset of what the packet is for  */
 };
 
 struct gw_rx {

@@ -50,6 +50,16 @@ study "$top" "$tcp" "$tcp" "$job"
 bad 'key twice' 'transport'
 study "$top" 'transport: [{kind: tcp}, {kind: ideal}]' "$job"
 bad 'two transports' 'transport'
+for log in '{}' '{job: p}' '{kind: packets}'; do
+    study "$top" "$tcp" "$job" "log: [$log]"
+    bad "log $log" 'needs `dev:`'
+done
+study "$top" "$tcp" "$job" 'log: [{kind: flows}]'
+bad 'log of no job' 'needs `job:`'
+study "$top" "$tcp" "$job" 'links: {h0-s0: {loss: 1%, channel: {kind: ber, ber: 1e-9}}}'
+bad 'loss beside a channel' 'loss: 0.*beside the channel'
+study 'topology: {kind: pair, rate: 1gbit}' "$tcp" "$job" 'qdisc: [{dev: switches, kind: pfifo}]'
+bad 'switches without one' 'no switch.*v:a'
 study "$top" "$tcp" 'jobs:' '  - {name: p, traffic: permutation, bytes: [1MB, 2MB]}'
 bad 'list for a scalar' 'bytes'
 study "$top" "$tcp" 'jobs:' '  - {name: p, traffic: permutation, bytes: 99999999999999999999999}'

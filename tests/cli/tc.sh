@@ -133,6 +133,7 @@ call explain events.yaml
 like 'explain: rate' "$(cat out.txt)" 'effective rate  v:a: 8 Mbit/s by tbf 1:, on a link of 100 Mbit/s'
 like 'explain: delay' "$(cat out.txt)" 'effective delay v:a: 10 ms on average, and 1 ms of the link'
 like 'explain: loss' "$(cat out.txt)" 'effective loss  v:a: 1 % of full packets'
+like 'explain: events' "$(cat out.txt)" 'timed changes   3 from 0.003 s on'
 like 'explain: frames' "$(cat out.txt)" 'offered 8 Mbit/s, 100 % of what passes tbf 1:'
 
 # The entry that names all switches is part of what the lines find.
@@ -225,9 +226,17 @@ netem delay 100ms limit 10|effective rate  v:a: 1.211 Mbit/s by netem
 netem slot 10ms 20ms packets 5|shaped by netem 8001:, carries 1 MB of payload an iteration: 1.98
 netem slot 10ms 20ms bytes 5000|effective rate  v:a: 3.23 Mbit/s by netem
 netem rate 5mbit 20 48 5|effective rate  v:a: 4.463 Mbit/s by netem
+stab overhead 20 linklayer atm tbf rate 4mbit burst 5k latency 50ms|at 3.571 Mbit/s
+netem slot distribution normal 10ms 20ms packets 5|effective rate  v:a: 4.342 Mbit/s by netem
+netem corrupt 2%|effective loss  v:a: 2 % of full packets
+netem limit 0|loss bound      never
+bfifo limit 100|loss bound      never
+tbf rate 4mbit burst 1k latency 50ms|loss bound      never
 cake bandwidth 20mbit overhead 44 atm|effective rate  v:a: 17.31 Mbit/s by cake
 fq maxrate 2mbit|alpha-beta      2.001 s .*effective rate  v:a: 2 Mbit/s a flow by fq 8001:
 ROWS
+call check bound.yaml --set 'tc.0=qdisc add dev v:a root pfifo limit 0'
+like 'check: a queue that holds nothing' "$(cat err.txt)" 'v:a: every full packet is lost there'
 rm bound.yaml
 
 # A table of one's own, on one line or many; the mean of -2, -1, 0, 1 quarters of a sigma is -1 ms here.
@@ -247,3 +256,16 @@ done <<'ROWS'
 32768|own.dist:1: "32768" is no entry
 ROWS
 rm own.yaml own.dist
+# What a class held when it was deleted was thrown out; the link was never down.
+pair 'tc:' '  - "qdisc add dev v:a root handle 1: htb default 5"' \
+    '  - "class add dev v:a parent 1: classid 1:5 htb rate 100kbit"' \
+    'events: [{at: 9ms, tc: "class del dev v:a classid 1:5"}]' >class.yaml
+call run class.yaml -o class
+is 'class del: packets that it held' \
+    "$(sqlite3 class/records.sqlite 'select distinct reason from link_drop')" purged
+rm -r class class.yaml
+
+# The words of a class are in the help.
+call help qdisc htb
+like 'help: words of a class' "$(cat out.txt)" 'options of a class:.*ceil: words of tc'
+

@@ -101,4 +101,33 @@ run s4q s4q.yaml
 same "S4: drops are not delays" "$(awk -F, 'NR > 1 {
         n++; if ($6 == "") drops++; else bad += $6 - $5 > 10.51e9 }
     END { print n, drops + 0, bad + 0 }' s4q/packets-v-a.csv)" "30 20 0"
+# --- training tags: bytes of the layers that a filter names, for every transport ----------------
+# Class 2 takes layers 100 to 165, no ACKs (their tags are 0); frames have headers of 4 to 10 %.
+for transport in '{kind: tcp}' '{kind: tcp, cc: bbr, streams: 3}' '{kind: rocev2, cc: dcqcn}' \
+    '{kind: ndp}' '{kind: uec}' '{kind: datagram, rate: 400mbit}' '{kind: bounded-loss}' \
+    '{kind: fec, rate: 400mbit, k: 20, n: 21}' \
+    '{kind: fixed-window, window: 1MB}'; do
+    name=tags-$((runs++))
+    cat >"$name.yaml" <<YAML
+schema: 1
+name: $name
+topology:
+  {kind: two-site, hosts: 2, nic: {rate: 25gbit, delay: 1us}, wan: {rate: 1gbit, delay: 2ms}}
+transport: $transport
+jobs:
+  - {name: t, traffic: data-parallel, model: resnet50, ranks: all, collective: ring, iterations: 1}
+tc:
+  - "qdisc add dev wan:a root handle 1: prio bands 3"
+  - "filter add dev wan:a parent 1: prio 1 basic match tag(layer lt 100) flowid 1:1"
+  - "filter add dev wan:a parent 1: prio 2 basic match tag(layer lt 166) flowid 1:2"
+  - "filter add dev wan:a parent 1: prio 4 matchall flowid 1:3"
+YAML
+    run "$name" "$name.yaml"
+    sent=$(sql "$name" "select value from stat where owner = 'class:prio:1:2' and name = 'sent_bytes'")
+    want=$(sql "$name" "select sum(bytes) from message where layer between 100 and 165 and
+        src_rank < 2 and dst_rank > 1")
+    within "tags of $transport: bytes of class 2 over those of its layers" \
+        "$(awk -v a="$sent" -v b="$want" 'BEGIN { print a / b }')" 1.02 1.2
+done
+
 finish

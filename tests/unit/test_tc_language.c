@@ -334,6 +334,8 @@ static const struct line lines[] = {
     { "qdisc replace dev DEV root handle 10000: pfifo", 255, "",
       "Error: argument \"10000:\" is wrong" },
     { "qdisc add dev DEV root stab bogus pfifo", 255, "", NULL },
+    { "qdisc add dev DEV root stab overhead 2147483648 pfifo", 255, "", "Error: argument" },
+    { "qdisc add dev DEV root stab overhead 4294967295 pfifo", 255, "", "Error: argument" },
     { "qdisc add dev DEV root stab mtu pfifo", 255, "", "Error: argument" },
     { "qdisc add dev DEV root stab mtu 4096 pfifo", 255, "", "Error: \"stab\" needs" },
     { "qdisc add dev DEV root stab linklayer atm linklayer atm pfifo", 255, "",
