@@ -237,13 +237,15 @@ static void kind_help(const struct gw_registry *r, enum gw_kind kind, FILE *f)
     }
 }
 
-/* One word: a verb, a kind, or a part of the study file. */
+/* One word: a verb, a kind, a part of the study file, or the name of a plugin. */
 static int help_word(struct gw_cli *cli, const char *word)
 {
     const struct gw_verb *v   = gw_verb_find(word);
     const struct part    *p   = find_part(word);
+    const struct gw_entry *e;
     struct gw_error       err = {0};
     char hint[256];
+    int found = 0;
 
     if (v) {
         gw_verb_usage(v, cli->out);
@@ -259,6 +261,13 @@ static int help_word(struct gw_cli *cli, const char *word)
         part_help(p, cli->out);
         return GW_EXIT_GOOD;
     }
+    for (size_t i = 0; (e = gw_registry_at(cli->registry, i)); i++)
+        if (!strcmp(word, e->plugin->name)) {
+            fputs(found++ ? "\n" : "", cli->out);
+            plugin_help(e, cli->out);
+        }
+    if (found)
+        return GW_EXIT_GOOD;
     gw_fail(&err, GW_PARAM, "gradwire help: %s is no verb, kind or part of a study; %s", word,
             gw_verb_hint(word, hint, sizeof hint));
     return gw_cli_fail(cli, &err);
@@ -294,7 +303,7 @@ static int help_run(struct gw_cli *cli)
 }
 
 const struct gw_verb gw_verb_help = {
-    .name = "help", .operands = "[VERB | KIND [NAME] | PART]", .operand_min = 0, .operand_max = 2,
+    .name = "help", .operands = "[VERB | KIND [NAME] | NAME | PART]", .operand_min = 0, .operand_max = 2,
     .summary = "Shows the options of a verb, of a plugin, or of a part of the study file",
     .run = help_run,
 };

@@ -370,7 +370,13 @@ enum gw_status net_set_channel(struct net *n, uint32_t id, const char *kind, str
             if (!strcmp(p->params[i].name, "loss"))
                 gw_param_set(&p->params[i], c->conf, text, where, err);
     }
-    if (err->code != GW_OK || (ops->init && ops->init(c, err) != GW_OK)) {
+    if (err->code == GW_OK && ops->init && ops->init(c, err) != GW_OK) {
+        struct gw_error why = *err;          /* it knows no place in the study                 */
+
+        err->code = GW_OK;
+        gw_fail(err, why.code, "%s: %s", where, why.text);
+    }
+    if (err->code != GW_OK) {
         channel_free(c);
         return err->code;
     }

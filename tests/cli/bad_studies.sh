@@ -58,6 +58,10 @@ study "$top" "$tcp" "$job" 'log: [{kind: flows}]'
 bad 'log of no job' 'needs `job:`'
 study "$top" "$tcp" "$job" 'links: {h0-s0: {loss: 1%, channel: {kind: ber, ber: 1e-9}}}'
 bad 'loss beside a channel' 'loss: 0.*beside the channel'
+for channel in '{kind: outage}' '{kind: outage, every: 1s, for: 2s}' '{kind: trace, file: no.csv}'; do
+    study "$top" "$tcp" "$job" "links: {h0-s0: {channel: $channel}}"
+    bad "channel $channel" '(outage|no\.csv): '
+done
 study 'topology: {kind: pair, rate: 1gbit}' "$tcp" "$job" 'qdisc: [{dev: switches, kind: pfifo}]'
 bad 'switches without one' 'no switch.*v:a'
 study "$top" "$tcp" 'jobs:' '  - {name: p, traffic: permutation, bytes: [1MB, 2MB]}'
