@@ -17,6 +17,7 @@
 #include "emu/net/way.h"
 
 #define PAIR_NODES 2048u
+#define DOUBT_EVENTS 1000000u      /* of a dry run for doubts: a fraction of a second          */
 
 struct explain {
     const struct explain_conf *c;
@@ -347,9 +348,15 @@ static void say_dead(const struct net *net, uint32_t id, const struct net_way *w
     say(ctx, text);
 }
 
-void explain_overload(const struct explain_conf *c, void (*say)(void *ctx, const char *sentence),
-                      void *ctx)
+enum gw_status explain_doubts(const struct explain_conf *c,
+                              void (*say)(void *ctx, const char *sentence), void *ctx,
+                              struct gw_error *err)
 {
+    double t;
+
+    if (net_ready(c->net, err) != GW_OK ||
+        rt_dry_run(c->rt, NULL, NULL, DOUBT_EVENTS, &t, err) != GW_OK)
+        return err->code;
     frames(c, 1, say_load, &(struct overload){ say, ctx });
     for (uint32_t i = 0; i < c->net->ports; i++) {
         plain_way(c->net, i);
@@ -357,6 +364,7 @@ void explain_overload(const struct explain_conf *c, void (*say)(void *ctx, const
             if (w->loss >= 1)
                 say_dead(c->net, i, w, say, ctx);
     }
+    return GW_OK;
 }
 
 /* ---- all of it ---------------------------------------------------------------------------- */
@@ -410,7 +418,7 @@ enum gw_status explain_study(const struct explain_conf *c, FILE *out, struct gw_
     if (!x.link_bytes)
         gw_fail(err, GW_NOMEM, "out of memory");
     else if (net_ready(c->net, err) == GW_OK &&
-             rt_dry_run(c->rt, count_msg, &x, &t, err) == GW_OK) {
+             rt_dry_run(c->rt, count_msg, &x, UINT64_MAX, &t, err) == GW_OK) {
         print_all(&x, out, t);
         frames(c, 0, print_load, out);
         print_ways(&x, out);

@@ -18,8 +18,10 @@ struct explain_conf {
 
 /* Text about steps, bytes, the bounding link or shaper, bounds and effective figures; dry run. */
 enum gw_status explain_study(const struct explain_conf *c, FILE *out, struct gw_error *err);
-/* Test frames that come faster than a device lets them through, one sentence each. */
-void explain_overload(const struct explain_conf *c, void (*say)(void *ctx, const char *sentence),
-                      void *ctx);
+/* What will hardly be meant, a sentence each: test frames that come faster than a device lets them
+ * through, devices that lose everything. By the beginning of a dry run, after which nothing runs. */
+enum gw_status explain_doubts(const struct explain_conf *c,
+                              void (*say)(void *ctx, const char *sentence), void *ctx,
+                              struct gw_error *err);
 
 #endif

@@ -1388,15 +1388,11 @@ static void suspicious_channel(struct gw_study *s, uint32_t i)
 
 static void suspicious(struct gw_study *s)
 {
-    struct explain_conf c = explain_of(s);
-
     for (uint32_t i = 0; i < s->net->ports; i++) {
         gw_tree_advise(s->net->port[i].tree, warn, s);
         if (s->net->port[i].channel)
             suspicious_channel(s, i);
     }
-    if (s->rt)
-        explain_overload(&c, warn, s);
 }
 
 static char *dir_of(const char *path)
@@ -1975,6 +1971,17 @@ out:
     s->net->sink = NULL;
     flow_times(dir, res);
     return err->code;
+}
+
+void gw_study_doubts(struct gw_study *s)
+{
+    struct explain_conf c = explain_of(s);
+    struct gw_error err = { GW_OK, "" };
+
+    if (s->rt && !s->problem.count) {
+        explain_doubts(&c, warn, s, &err);
+        settle(s, &err);
+    }
 }
 
 enum gw_status gw_study_explain(struct gw_study *s, FILE *out, struct gw_error *err)

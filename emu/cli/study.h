@@ -63,6 +63,8 @@ GW_API struct gw_tree *gw_study_tree_at(struct gw_study *s, size_t i);
  * NULL: no such part. */
 struct gw_param;
 GW_API const struct gw_param *gw_study_rows(const char *section, size_t *count);
+/* check: adds problems and warnings that a dry run shows; nothing runs after it. */
+GW_API void gw_study_doubts(struct gw_study *s);
 /* explain: text about steps, bytes, the bounding link, bounds, effective loss; dry run. */
 GW_API enum gw_status gw_study_explain(struct gw_study *s, FILE *out, struct gw_error *err);
 

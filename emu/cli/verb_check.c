@@ -38,6 +38,7 @@ static int check_run(struct gw_cli *cli)
 
     if (!s)
         return gw_cli_fail(cli, &err);
+    gw_study_doubts(s);
     for (; (text = gw_study_problem(s, problems)); problems++)
         fprintf(cli->err, "%s\n", text);
     for (; (text = gw_study_warning(s, warnings)); warnings++)

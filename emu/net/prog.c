@@ -753,7 +753,7 @@ static void send_dry(struct rt *rt, struct net_msg *m, uint64_t now_ps)
     delay = (uint64_t)(d.delay_s * 1e12 + 0.5);
     if (d.rate_bps)
         delay += gw_mul_div(m->bytes, 8 * GW_PS_PER_S, d.rate_bps);
-    if (m->bytes)
+    if (m->bytes && rt->dry_msg)
         rt->dry_msg(rt->dry_ctx, &(struct rt_dry_msg){ m->job_index, m->src_node, m->dst_node,
                 m->src_rank, m->dst_rank, m->iteration, m->collective, m->bytes, path, len, &p });
     m->start_ps = now_ps;
@@ -1542,7 +1542,7 @@ void rt_wait_graph(const struct rt *rt, char *buf, size_t n, unsigned max)
 }
 
 enum gw_status rt_dry_run(struct rt *rt, void (*msg)(void *, const struct rt_dry_msg *), void *ctx,
-                          double *time_s, struct gw_error *err)
+                          uint64_t max_events, double *time_s, struct gw_error *err)
 {
     bool more;
     enum gw_status s;
@@ -1552,7 +1552,7 @@ enum gw_status rt_dry_run(struct rt *rt, void (*msg)(void *, const struct rt_dry
     rt->dry_ctx = ctx;
     s = rt_start(rt, err);
     if (s == GW_OK)
-        s = gw_engine_run(rt->net->engine, GW_NEVER, UINT64_MAX, &more, err);
+        s = gw_engine_run(rt->net->engine, GW_NEVER, max_events, &more, err);
     *time_s = (double)gw_engine_now(rt->net->engine) * 1e-12;
     if (s == GW_OK && rt->net->failed)
         return gw_fail(err, rt->net->error.code, "%s", rt->net->error.text);

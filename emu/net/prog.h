@@ -48,7 +48,8 @@ double *rt_iteration_times(const struct rt *rt, size_t *count);
  * the disciplines there, without framing, in load_bps of net_steps(). */
 void rt_frame_load(const struct rt *rt, double *load_bps);
 
-/* A dry run: messages only, alpha-beta times on an ideal network. Calls @msg for each. */
+/* A dry run: messages only, alpha-beta times on an ideal network. Calls @msg, if
+ * it is not NULL, for each. Ends after @max_events events at the latest. */
 struct rt_dry_msg {
     uint32_t job, src_node, dst_node, src_rank, dst_rank, iteration, collective;
     uint64_t bytes;
@@ -57,6 +58,6 @@ struct rt_dry_msg {
     const struct gw_pkt *pkt;     /* as its packets look                                        */
 };
 enum gw_status rt_dry_run(struct rt *rt, void (*msg)(void *, const struct rt_dry_msg *), void *ctx,
-                          double *time_s, struct gw_error *err);
+                          uint64_t max_events, double *time_s, struct gw_error *err);
 
 #endif

@@ -106,6 +106,12 @@ like 'scratch: a slow one is' "$(script 'qdisc add dev x root netem delay 100ms'
 is 'scratch: a tree may grow' "$(script 'qdisc add dev x root handle 1: drr')" \
     '{"cmd":"qdisc add dev x root handle 1: drr","rc":0,"stdout":"","stderr":""}'
 
+pair >fast.yaml
+call check fast.yaml --set jobs.0.interval=10us
+like 'check: more frames than the link takes' "$(cat err.txt)" \
+    'v:a: test frames offer 800 Mbit/s, 800 % of the link'
+rm fast.yaml
+
 # Timed lines are tried before the run.
 pair 'tc:' '  - "qdisc add dev v:a root handle 1: tbf rate 8mbit burst 5kb latency 50ms"' \
     '  - "qdisc add dev v:a parent 1:1 handle 2: netem delay 10ms loss 1%"' \
