@@ -60,7 +60,7 @@ study "$top" "$tcp" "$job" 'links: {h0-s0: {loss: 1%, channel: {kind: ber, ber: 
 bad 'loss beside a channel' 'loss: 0.*beside the channel'
 study 'topology: {kind: pair, rate: 1gbit}' "$tcp" 'jobs:' \
     '  - {name: p, traffic: frames, from: a, to: b, size: 9000, interval: 1ms, count: 3}'
-refused 'frames beyond the mtu' '^study\.yaml:4:.*frames of 9000 bytes do not fit link v, whose mtu is 1500' \
+refused 'frames beyond the mtu' '^study\.yaml:6:5: frames of 9000 bytes do not fit link v, whose mtu is 1500' \
     check study.yaml
 for channel in '{kind: outage}' '{kind: outage, every: 1s, for: 2s}' '{kind: trace, file: no.csv}'; do
     study "$top" "$tcp" "$job" "links: {h0-s0: {channel: $channel}}"
