@@ -36,6 +36,7 @@ tests_kernel_tcp_LDADD   = $(GW_DEPS_LIBS) -lm
 check_scripts += tests/kernel/tcp.sh
 EXTRA_DIST    += tests/kernel/tcp-misses.txt tests/kernel/tcp-cells.txt tests/data/tcp/README.md tests/data/tcp/goodput.csv
 EXTRA_DIST    += tests/data/tcp/fct.csv.gz tests/data/tcp/share.csv tests/data/tcp/parallel.csv tests/data/tcp/fct-own.csv tests/data/tcp/goodput-own.csv
+EXTRA_DIST    += tests/data/tcp/parallel-own.csv
 
 # The table of all cells in the source, or, with TCP_GRID, some of them on the terminal.
 tcp-grid: gradwire$(EXEEXT) tests/kernel/tcp$(EXEEXT)

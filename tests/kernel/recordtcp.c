@@ -332,6 +332,18 @@ static uint64_t read_until(int fd, uint64_t bytes, double until)
     return all;
 }
 
+/* Reads what is there of @bytes. The clock is not asked: each time costs it a nanosecond. */
+static uint64_t read_there(int fd, uint64_t bytes)
+{
+    static char buf[CHUNK];
+    uint64_t all = 0;
+    ssize_t  n = 1;
+
+    for (; all < bytes && n > 0; all += n > 0 ? (uint64_t)n : 0)
+        n = recv(fd, buf, sizeof buf, MSG_DONTWAIT);
+    return all;
+}
+
 static void *tracer_main(void *arg)
 {
     (void)arg;
@@ -600,7 +612,7 @@ static void parallel(const struct cell *c)
         while (open && poll(p, c->streams, -1) > 0)
             for (unsigned k = 0; k < c->streams; k++)
                 if (p[k].revents && left[k]) {
-                    left[k] -= read_until(p[k].fd, left[k], now() + 1e-9);
+                    left[k] -= read_there(p[k].fd, left[k]);
                     if (!left[k]) {
                         open--;
                         p[k].fd = -1 - p[k].fd;
