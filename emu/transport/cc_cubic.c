@@ -310,6 +310,11 @@ static uint64_t css_slow(const struct gw_cc *cc, struct cubic_priv *q, uint64_t 
     return grow;
 }
 
+static void cubic_on_sample(struct gw_cc *cc, const struct gw_cc_ack *ack)
+{
+    cubic_sample(cc, cc->priv, ack);
+}
+
 static void cubic_on_ack(struct gw_cc *cc, const struct gw_cc_ack *ack)
 {
     struct cubic_priv *q = cc->priv;
@@ -382,6 +387,7 @@ static const struct gw_cc_ops cubic_ops = {
     .conf_bytes      = sizeof(struct cubic_conf),
     .init            = cubic_init,
     .on_ack          = cubic_on_ack,
+    .on_sample       = cubic_on_sample,
     .on_loss         = cubic_on_loss,
     .on_timeout      = cubic_on_timeout,
     .on_idle_restart = cubic_on_idle_restart,

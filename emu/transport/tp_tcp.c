@@ -1971,6 +1971,10 @@ static void tcp_ack_slow(struct gw_tx *tx, struct tcp_tx *t, struct gw_pkt *p, u
         a.ce_bytes = t->opts & TCP_EXACT_ECN ? gain : 0;
         tx->stats.ce_bytes += a.ce_bytes;
     }
+    if (gain && tx->cc.ops->on_sample) {
+        tx->cc.ops->on_sample(&tx->cc, &a);
+        a.rtt_ps = 0;
+    }
     tcp_try_exit(tx, t, ts, advanced, now);
     tcp_react(tx, t, &a, advanced, now);
     a.in_recovery = t->state == TCP_CA_CWR || t->state == TCP_CA_RECOVERY;
