@@ -51,7 +51,7 @@ GUEST
 
 # guest_boot SECONDS KERNEL [ARGUMENT ...]: runs until the guest halts, at most so long.
 guest_boot() {
-    timeout -k 5 "$1" env LD_PRELOAD="$GW_BUILDDIR/tests/kernel/xstate.so" "$2" root=/dev/root rootfstype=hostfs rootflags=/ ro quiet \
-        init="$work/init" con=null con0=null,fd:1 uml_dir="$work/" umid=uml "${@:3}" </dev/null \
-        >"$work/console" 2>&1
+    timeout -k 5 "$1" env LD_PRELOAD="$GW_BUILDDIR/tests/kernel/xstate.so" "$2" root=/dev/root \
+        rootfstype=hostfs rootflags=/ ro quiet init="$work/init" con=null con0=null,fd:1 \
+        uml_dir="$work/" umid=uml "${@:3}" </dev/null >"$work/console" 2>&1
 }

@@ -34,9 +34,10 @@ check_PROGRAMS         += tests/kernel/tcp
 tests_kernel_tcp_SOURCES = tests/kernel/tcp.c
 tests_kernel_tcp_LDADD   = $(GW_DEPS_LIBS) -lm
 check_scripts += tests/kernel/tcp.sh
-EXTRA_DIST    += tests/kernel/tcp-misses.txt tests/kernel/tcp-cells.txt tests/data/tcp/README.md tests/data/tcp/goodput.csv
-EXTRA_DIST    += tests/data/tcp/fct.csv.gz tests/data/tcp/share.csv tests/data/tcp/parallel.csv tests/data/tcp/fct-own.csv tests/data/tcp/goodput-own.csv
-EXTRA_DIST    += tests/data/tcp/parallel-own.csv
+EXTRA_DIST    += tests/kernel/tcp-misses.txt tests/kernel/tcp-cells.txt tests/data/tcp/README.md
+EXTRA_DIST    += tests/data/tcp/goodput.csv tests/data/tcp/fct.csv.gz tests/data/tcp/share.csv
+EXTRA_DIST    += tests/data/tcp/parallel.csv tests/data/tcp/goodput-own.csv
+EXTRA_DIST    += tests/data/tcp/fct-own.csv tests/data/tcp/parallel-own.csv
 
 # The table of all cells in the source, or, with TCP_GRID, some of them on the terminal.
 tcp-grid: gradwire$(EXEEXT) tests/kernel/tcp$(EXEEXT)
@@ -57,14 +58,14 @@ check_PROGRAMS               += tests/kernel/recordtcp
 tests_kernel_recordtcp_SOURCES = tests/kernel/recordtcp.c
 tests_kernel_recordtcp_CFLAGS  = $(AM_CFLAGS) -pthread
 tests_kernel_recordtcp_LDADD   = -lm -lpthread
-EXTRA_DIST                   += tests/kernel/record-tcp
+EXTRA_DIST                   += tests/kernel/record-tcp tests/kernel/guestnet.h
 
 # And packet scripts: `make record-tcp-scripts` records own.txt anew.
 check_PROGRAMS                   += tests/kernel/recordscripts
 tests_kernel_recordscripts_SOURCES = tests/kernel/recordscripts.c
 tests_kernel_recordscripts_CFLAGS  = $(AM_CFLAGS) -pthread
 tests_kernel_recordscripts_LDADD   = -lpthread
-EXTRA_DIST                       += tests/kernel/tcpscripts-misses.txt
+EXTRA_DIST                       += tests/kernel/tcpscripts-misses.txt tests/kernel/scriptwords.h
 
 record-tcp-scripts: tests/kernel/recordscripts$(EXEEXT) tests/kernel/xstate.so
 	GW_BUILDDIR=. $(srcdir)/tests/kernel/record-tcp scripts <$(srcdir)/tests/data/tcp/scripts/own.txt >own.csv

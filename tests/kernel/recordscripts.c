@@ -33,16 +33,10 @@
  * Usage: recordscripts [-a] <SCRIPTS
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <semaphore.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -55,7 +49,10 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
-#define MSS 1448u
+#define PROGRAM "recordscripts"
+#include "tests/kernel/guestnet.h"
+#include "tests/kernel/scriptwords.h"
+
 #define PORT 5001
 #define RULES_MAX 32
 #define HELD_MAX 512
@@ -71,10 +68,9 @@ struct rule {
 };
 
 struct script {
-    char name[64], cc[16];
-    double rate_mbit, rtt_ms, gap_ms;
-    uint32_t queue, segments, messages, rcvbuf, rules;
-    bool ecn, close;
+    char name[64];
+    struct script_words set;
+    uint32_t rules;
     struct rule rule[RULES_MAX];
 };
 
@@ -102,7 +98,7 @@ struct counters {
 };
 
 static struct {
-    int ns[4], tun_s, tun_r, listener, fd;
+    int tun_s, tun_r, listener, fd;
     bool acks, silent;
     const struct script *s;
     int64_t t0, last_in, last, kind_at;
@@ -116,18 +112,6 @@ static struct {
     volatile bool stop, opened;
     char *zeros;
 } g;
-
-static void die(const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    fprintf(stderr, "recordscripts: ");
-    vfprintf(stderr, fmt, ap);
-    fprintf(stderr, ": %s\n", strerror(errno));
-    va_end(ap);
-    exit(99);
-}
 
 static int64_t now_ns(void)
 {
@@ -145,27 +129,7 @@ static void sleep_until(int64_t ns)
         ;
 }
 
-static void command(const char *fmt, ...)
-{
-    char line[512];
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(line, sizeof line, fmt, ap);
-    va_end(ap);
-    if (system(line))
-        die("%s", line);
-}
-
 /* ---- the network --------------------------------------------------------------------------- */
-
-static const char *const host[4] = { "s", "r1", "r2", "d" };
-
-static void enter(unsigned i)
-{
-    if (setns(g.ns[i], CLONE_NEWNET))
-        die("setns %s", host[i]);
-}
 
 /* A tun device in namespace @i, with room for any burst. */
 static int tun(unsigned i, const char *dev, const char *address)
@@ -188,53 +152,26 @@ static int tun(unsigned i, const char *dev, const char *address)
 
 static void build(void)
 {
-    static const char *const sysctl[] = {
-        "net.ipv4.tcp_no_metrics_save=1", "net.ipv4.ip_forward=1",
-        "net.ipv4.tcp_rmem='4096 131072 268435456'", "net.ipv4.tcp_wmem='4096 16384 268435456'",
-    };
-    char path[64];
-
-    command("busybox sysctl -qw net.core.rmem_max=268435456 net.core.wmem_max=268435456 "
-            "2>/dev/null || true");
-    for (unsigned i = 0; i < 4; i++) {
-        command("ip netns add %s && ip -n %s link set lo up", host[i], host[i]);
-        snprintf(path, sizeof path, "/run/netns/%s", host[i]);
-        g.ns[i] = open(path, O_RDONLY);
-        if (g.ns[i] < 0)
-            die("%s", path);
-        for (unsigned k = 0; k < 4; k++)
-            command("ip netns exec %s busybox sysctl -qw %s", host[i], sysctl[k]);
-    }
+    make_hosts();
     g.tun_s = tun(0, "e0", "10.0.0.1/24");
     g.tun_r = tun(1, "w1", "10.0.0.2/24");
     for (unsigned i = 1; i < 3; i++) {
-        command("ip link add e%u netns %s type veth peer name w%u netns %s", i, host[i], i + 1,
-                host[i + 1]);
-        command("ip -n %s addr add 10.0.%u.1/24 dev e%u && ip -n %s link set e%u up", host[i], i, i,
-                host[i], i);
-        command("ip -n %s addr add 10.0.%u.2/24 dev w%u && ip -n %s link set w%u up", host[i + 1],
-                i, i + 1, host[i + 1], i + 1);
+        make_link(i);
         for (unsigned k = 0; k < 2; k++)         /* who has been found once is not asked again    */
             command("ip netns exec %s busybox sysctl -qw net.ipv4.neigh.%c%u.base_reachable_time_ms="
                     "2000000000", host[i + k], "ew"[k], i + k);
     }
-    command("ip -n s route add default via 10.0.0.2 && ip -n r1 route add 10.0.2.0/24 via 10.0.1.2 && "
-            "ip -n r2 route add 10.0.0.0/24 via 10.0.1.1 && ip -n d route add default via 10.0.2.1");
+    make_routes();
 }
 
 static void network(const struct script *s)
 {
-    command("ip netns exec r1 tc qdisc del dev e1 root 2>/dev/null; "
-            "ip netns exec r2 tc qdisc del dev e2 root 2>/dev/null; "
-            "ip netns exec r2 tc qdisc del dev w2 root 2>/dev/null; true");
+    set_delay(s->set.rtt_ms, "");
     command("ip netns exec r1 tc qdisc add dev e1 root netem rate %.0fkbit limit %u",
-            s->rate_mbit * 1e3, s->queue);
-    command("ip netns exec r2 tc qdisc add dev e2 root netem delay %.0fus limit 1000000",
-            s->rtt_ms * 500);
-    command("ip netns exec r2 tc qdisc add dev w2 root netem delay %.0fus limit 1000000",
-            s->rtt_ms * 500);
+            s->set.rate_mbit * 1e3, s->set.queue);
     for (unsigned i = 0; i < 4; i += 3)
-        command("ip netns exec %s busybox sysctl -qw net.ipv4.tcp_ecn=%u", host[i], s->ecn ? 1 : 2);
+        command("ip netns exec %s busybox sysctl -qw net.ipv4.tcp_ecn=%u", host[i],
+                s->set.ecn ? 1 : 2);
 }
 
 /* ---- packets ------------------------------------------------------------------------------- */
@@ -554,8 +491,8 @@ static void *sender_main(void *arg)
     const struct script *s = arg;
     struct sockaddr_in to = address("10.0.2.2");
 
-    for (uint32_t i = 0; i < s->messages; i++) {
-        size_t left = (size_t)s->segments * MSS;
+    for (uint32_t i = 0; i < s->set.messages; i++) {
+        size_t left = (size_t)s->set.segments * MSS;
 
         sem_wait(&go);
         if (i == 0 && connect(g.fd, (void *)&to, sizeof to))
@@ -568,7 +505,7 @@ static void *sender_main(void *arg)
             left -= (size_t)n;
         }
     }
-    if (s->close)
+    if (s->set.close)
         shutdown(g.fd, SHUT_WR);
     return NULL;
 }
@@ -612,12 +549,12 @@ static void run(const struct script *s)
     int fd;
 
     network(s);
-    g.listener = tcp_socket(3, s->cc);
-    if (s->rcvbuf && setsockopt(g.listener, SOL_SOCKET, SO_RCVBUF, &s->rcvbuf, sizeof s->rcvbuf))
+    g.listener = tcp_socket(3, s->set.cc);
+    if (s->set.rcvbuf && setsockopt(g.listener, SOL_SOCKET, SO_RCVBUF, &s->set.rcvbuf, sizeof s->set.rcvbuf))
         die("SO_RCVBUF");
     if (bind(g.listener, (void *)&any, sizeof any) || listen(g.listener, 4))
         die("listen");
-    g.fd = tcp_socket(0, s->cc);
+    g.fd = tcp_socket(0, s->set.cc);
     if (pthread_create(&sender, NULL, sender_main, (void *)s))
         die("thread");
     g.t0 = next_phase() + 1000;
@@ -634,14 +571,14 @@ static void run(const struct script *s)
     g.s = s;
     sem_post(&go);
     fd = accept(g.listener, NULL, NULL);
-    for (uint32_t i = 0; i < s->messages; i++) {
+    for (uint32_t i = 0; i < s->set.messages; i++) {
         if (i) {
-            sleep_until(now_ns() + (int64_t)(s->gap_ms * 1e6));
+            sleep_until(now_ns() + (int64_t)(s->set.gap_ms * 1e6));
             sem_post(&go);
         }
-        read_message(fd, (size_t)s->segments * MSS);
+        read_message(fd, (size_t)s->set.segments * MSS);
     }
-    if (s->close) {
+    if (s->set.close) {
         read(fd, &any, 1);
         close(fd);
         sleep_until(now_ns() + 20 * NS);
@@ -653,7 +590,7 @@ static void run(const struct script *s)
     g.holding = 0;
     pthread_join(sender, NULL);
     close(g.fd);
-    if (!s->close)
+    if (!s->set.close)
         close(fd);
     close(g.listener);
     sleep_until(now_ns() + 10 * NS);
@@ -680,37 +617,6 @@ static void read_rule(struct script *s, const char *word)
         die("no rule: %s", word);
 }
 
-static void read_word(struct script *s, char *word)
-{
-    double v = strchr(word, '=') ? strtod(strchr(word, '=') + 1, NULL) : 0;
-
-    if (!strcmp(word, "ecn"))
-        s->ecn = true;
-    else if (!strcmp(word, "close"))
-        s->close = true;
-    else if (!strncmp(word, "cc=", 3))
-        snprintf(s->cc, sizeof s->cc, "%s", word + 3);
-    else if (!strncmp(word, "rate=", 5))
-        s->rate_mbit = v;
-    else if (!strncmp(word, "rtt=", 4))
-        s->rtt_ms = v;
-    else if (!strncmp(word, "gap=", 4))
-        s->gap_ms = v;
-    else if (!strncmp(word, "queue=", 6))
-        s->queue = (uint32_t)v;
-    else if (!strncmp(word, "segments=", 9))
-        s->segments = (uint32_t)v;
-    else if (!strncmp(word, "messages=", 9))
-        s->messages = (uint32_t)v;
-    else if (!strncmp(word, "rcvbuf=", 7))
-        s->rcvbuf = (uint32_t)v;
-    else
-        read_rule(s, word);
-}
-
-static const struct script plain = { .cc = "cubic", .rate_mbit = 100, .rtt_ms = 40, .queue = 1000,
-                                     .segments = 100, .messages = 1 };
-
 int main(int argc, char **argv)
 {
     char line[1024], *word, *rest;
@@ -725,18 +631,19 @@ int main(int argc, char **argv)
     if (pthread_create(&carrier, NULL, carrier_main, NULL))
         die("thread");
     g.silent = true;                         /* once unseen, so that none waits for ARP           */
-    run(&plain);
+    run(&(struct script){ .set = SCRIPT_PLAIN });
     g.silent = false;
     puts("t_us,flags,offset,bytes,fate,kind,quiet_us,cwnd,ssthresh,state");
     while (fgets(line, sizeof line, stdin)) {
-        struct script s = plain;
+        struct script s = { .set = SCRIPT_PLAIN };
 
         word = strtok_r(line, " \n", &rest);
         if (!word || *word == '#')
             continue;
         snprintf(s.name, sizeof s.name, "%s", word);
         while ((word = strtok_r(NULL, " \n", &rest)))
-            read_word(&s, word);
+            if (!script_word(&s.set, word))
+                read_rule(&s, word);
         run(&s);
         fflush(stdout);
     }

@@ -23,18 +23,11 @@
  *
  * Usage: recordtcp goodput|fct|parallel, which says the table; lines of other tables are skipped.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
-#include <sched.h>
 #include <semaphore.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -48,6 +41,9 @@
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+
+#define PROGRAM "recordtcp"
+#include "tests/kernel/guestnet.h"
 
 #define STREAMS_MAX 16
 #define RUNS_MAX 20000
@@ -72,7 +68,7 @@ struct sender {
 };
 
 static struct {
-    int      ns[4], listener;
+    int      listener;
     char    *zeros;
     double   trace_ms;
     char     variant[24], variant_command[800];
@@ -80,18 +76,6 @@ static struct {
     double   value[RUNS_MAX], late[RUNS_MAX];
     uint64_t retrans;
 } g;
-
-static void die(const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    fprintf(stderr, "recordtcp: ");
-    vfprintf(stderr, fmt, ap);
-    fprintf(stderr, ": %s\n", strerror(errno));
-    va_end(ap);
-    exit(99);
-}
 
 static double now(void)
 {
@@ -109,27 +93,7 @@ static void sleep_s(double s)
         nanosleep(&t, NULL);
 }
 
-static void command(const char *fmt, ...)
-{
-    char line[1024];
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(line, sizeof line, fmt, ap);
-    va_end(ap);
-    if (system(line))
-        die("%s", line);
-}
-
 /* ---- the network --------------------------------------------------------------------------- */
-
-static const char *const host[4] = { "s", "r1", "r2", "d" };
-
-static void enter(unsigned i)
-{
-    if (setns(g.ns[i], CLONE_NEWNET))
-        die("setns %s", host[i]);
-}
 
 static void offloads_off(const char *dev)
 {
@@ -150,40 +114,20 @@ static void offloads_off(const char *dev)
 
 static void build(void)
 {
-    static const char *const sysctl[] = {
-        "net.ipv4.tcp_no_metrics_save=1", "net.ipv4.ip_forward=1",
-        "net.ipv4.tcp_rmem='4096 131072 268435456'", "net.ipv4.tcp_wmem='4096 16384 268435456'",
-    };
-    char path[64], dev[2][16];
+    char dev[2][16];
 
-    command("busybox sysctl -qw net.core.rmem_max=268435456 net.core.wmem_max=268435456 "
-            "2>/dev/null || true");
     command("busybox sysctl -qw net.ipv4.tcp_mem='9999999 9999999 9999999'");
-    for (unsigned i = 0; i < 4; i++) {
-        command("ip netns add %s && ip -n %s link set lo up", host[i], host[i]);
-        snprintf(path, sizeof path, "/run/netns/%s", host[i]);
-        g.ns[i] = open(path, O_RDONLY);
-        if (g.ns[i] < 0)
-            die("%s", path);
-        for (unsigned k = 0; k < 4; k++)
-            command("ip netns exec %s busybox sysctl -qw %s", host[i], sysctl[k]);
-    }
+    make_hosts();
     for (unsigned i = 0; i < 3; i++) {
+        make_link(i);
         snprintf(dev[0], sizeof dev[0], "e%u", i);
         snprintf(dev[1], sizeof dev[1], "w%u", i + 1);
-        command("ip link add %s netns %s type veth peer name %s netns %s", dev[0], host[i],
-                dev[1], host[i + 1]);
-        command("ip -n %s addr add 10.0.%u.1/24 dev %s && ip -n %s link set %s up", host[i], i,
-                dev[0], host[i], dev[0]);
-        command("ip -n %s addr add 10.0.%u.2/24 dev %s && ip -n %s link set %s up", host[i + 1], i,
-                dev[1], host[i + 1], dev[1]);
         for (unsigned k = 0; k < 2; k++) {
             enter(i + k);
             offloads_off(dev[k]);
         }
     }
-    command("ip -n s route add default via 10.0.0.2 && ip -n r1 route add 10.0.2.0/24 via 10.0.1.2 && "
-            "ip -n r2 route add 10.0.0.0/24 via 10.0.1.1 && ip -n d route add default via 10.0.2.1");
+    make_routes();
 }
 
 static void bottleneck(const struct cell *c, bool lossy)
@@ -202,13 +146,7 @@ static void network(const struct cell *c, bool lossy)
 
     if (c->ackloss_pct > 0)
         snprintf(loss, sizeof loss, "loss %.9g%%", c->ackloss_pct);
-    command("ip netns exec r1 tc qdisc del dev e1 root 2>/dev/null; "
-            "ip netns exec r2 tc qdisc del dev e2 root 2>/dev/null; "
-            "ip netns exec r2 tc qdisc del dev w2 root 2>/dev/null; true");
-    command("ip netns exec r2 tc qdisc add dev e2 root netem delay %.0fus limit 1000000",
-            c->rtt_ms * 500);
-    command("ip netns exec r2 tc qdisc add dev w2 root netem delay %.0fus %s limit 1000000",
-            c->rtt_ms * 500, loss);
+    set_delay(c->rtt_ms, loss);
     bottleneck(c, lossy);
     if (*g.variant_command)
         command("%s", g.variant_command);

@@ -36,7 +36,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MSS       1448
+#include "tests/kernel/scriptwords.h"
+
 #define SLACK_MS  0.005
 #define FIELDS    32
 
@@ -63,11 +64,9 @@ struct trace {
 };
 
 struct script {
-    char name[64], cc[16], rules[512];
-    double rate_mbit, rtt_ms, gap_ms;
-    unsigned queue, messages, rcvbuf;
+    char name[64], rules[512];
+    struct script_words set;
     long long bytes;
-    bool ecn, close;
 };
 
 struct verdict {
@@ -345,18 +344,18 @@ static void write_study(const struct script *s, const char *path)
             "  - \"qdisc add dev mid:r2 root netem delay %.0fus limit 100000\"\n"
             "  - \"qdisc add dev far:r2 root netem delay %.0fus limit 100000\"\n"
             "transport: {kind: tcp, cc: %s, tso: yes",
-            s->name, s->rules, s->rate_mbit * 1e3, s->queue, s->rtt_ms * 500, s->rtt_ms * 500, s->cc);
-    if (s->ecn)
+            s->name, s->rules, s->set.rate_mbit * 1e3, s->set.queue, s->set.rtt_ms * 500, s->set.rtt_ms * 500, s->set.cc);
+    if (s->set.ecn)
         fprintf(f, ", ecn: yes");
-    if (s->rcvbuf)
-        fprintf(f, ", rcvbuf: %u", 2 * s->rcvbuf);   /* setsockopt() doubles what it is told     */
+    if (s->set.rcvbuf)
+        fprintf(f, ", rcvbuf: %u", 2 * s->set.rcvbuf);   /* setsockopt() doubles what it is told     */
     fprintf(f, "}\njobs:\n");
-    if (s->close)
+    if (s->set.close)
         fprintf(f, "  - {name: msg, traffic: flows, flows: [{from: s, to: d, bytes: %lld}]}\n",
                 s->bytes);
     else
         fprintf(f, "  - {name: msg, traffic: messages, from: s, to: d, bytes: %lld, iterations: %u, "
-                "gap: %.0fus}\n", s->bytes, s->messages, s->gap_ms * 1e3);
+                "gap: %.0fus}\n", s->bytes, s->set.messages, s->set.gap_ms * 1e3);
     fprintf(f, "log:\n  - {job: msg, kind: flows}\n");
     if (fclose(f))
         die(path, "cannot be written");
@@ -462,7 +461,7 @@ static bool same_segment(const struct row *a, const struct row *b)
 
 static bool same_kind(const struct script *s, const char *a, const char *b)
 {
-    bool paced = !strcmp(s->cc, "bbr");
+    bool paced = !strcmp(s->set.cc, "bbr");
 
     return !strcmp(a, b) || (paced && (!strcmp(a, "fast") || !strcmp(a, "rack")) &&
                              (!strcmp(b, "fast") || !strcmp(b, "rack")));
@@ -488,7 +487,7 @@ static bool exact(const struct script *s, struct verdict *v, const struct row *w
                   const struct row *got)
 {
     double off = got->t_ms - want->t_ms - v->shift_ms;
-    double slack = SLACK_MS * (1 + want->t_ms / s->rtt_ms);
+    double slack = SLACK_MS * (1 + want->t_ms / s->set.rtt_ms);
 
     if (fabs(off) > slack && want->quiet_ms > 0 && fabs(off) <= tick_ms(want->quiet_ms)) {
         v->shift_ms += off;
@@ -512,7 +511,7 @@ static void compare_rows(const struct script *s, struct verdict *v, const struct
         if (want->quiet_ms > 0 && *want->kind)
             v->tick_ms = fmax(v->tick_ms, tick_ms(want->quiet_ms));
         v->worst_ms = fmax(v->worst_ms, off);
-        if (off > fmax(s->rtt_ms / 4, v->tick_ms))
+        if (off > fmax(s->set.rtt_ms / 4, v->tick_ms))
             differ(v, &v->order, "another time", want, got);
         if (v->exact == same && exact(s, v, want, got))
             v->exact++;
@@ -522,7 +521,7 @@ static void compare_rows(const struct script *s, struct verdict *v, const struct
         got = NULL;
     }
     got = want ? got : next(ours, &b);
-    bar = fmax(s->rtt_ms / 4, v->tick_ms);
+    bar = fmax(s->set.rtt_ms / 4, v->tick_ms);
     if (want && got)
         differ(v, &v->order, "another segment", want, got);
     else if (want && want->t_ms < ours->end_ms - bar)
@@ -549,7 +548,7 @@ static void compare_repairs(const struct script *s, struct verdict *v, const str
 {
     const struct row *want, *got;
     size_t at = 0;
-    double bar = s->rtt_ms / 4;
+    double bar = s->set.rtt_ms / 4;
 
     while ((want = next(kernel, &at))) {
         if (!repairs(want) && strcmp(want->kind, "tlp"))
@@ -611,7 +610,7 @@ static void print_verdict(const struct script *s, const struct verdict *v, bool 
     snprintf(kinds, sizeof kinds, strcmp(v->kinds[0], v->kinds[1]) ? "%s/%s" : "%s", v->kinds[0],
              v->kinds[1]);
     printf("%-6s %-22s %-5s %-26s %9.3f %4zu/%-4zu %s%s\n",
-           !off ? "ok" : !listed ? "FAIL" : v->miss ? "miss" : "order", s->name, s->cc, kinds,
+           !off ? "ok" : !listed ? "FAIL" : v->miss ? "miss" : "order", s->name, s->set.cc, kinds,
            v->worst_ms, v->exact, rows, !off && listed ? "holds by now " : "",
            off ? v->why : v->inexact);
     g.played++;
@@ -653,8 +652,7 @@ static bool asked_for(const char *name, char **names, int count)
     return count == 0;
 }
 
-static const struct script plain = { .cc = "cubic", .rate_mbit = 100, .rtt_ms = 40, .queue = 1000,
-                                     .messages = 1, .bytes = 100 * MSS };
+static const struct script plain = { .set = SCRIPT_PLAIN, .bytes = 100 * MSS };
 
 static void play_given(const char *data, char **names, int count)
 {
@@ -668,7 +666,7 @@ static void play_given(const char *data, char **names, int count)
 
         s.bytes = (long long)number(&t, "bytes");
         snprintf(s.name, sizeof s.name, "%s", column(&t, "script"));
-        snprintf(s.cc, sizeof s.cc, "%s", column(&t, "cc"));
+        snprintf(s.set.cc, sizeof s.set.cc, "%s", column(&t, "cc"));
         snprintf(s.rules, sizeof s.rules, "%s", column(&t, "rules"));
         snprintf(path, sizeof path, "%s/trace_%s.csv", data, s.name);
         if (asked_for(s.name, names, count))
@@ -678,29 +676,10 @@ static void play_given(const char *data, char **names, int count)
 
 static void read_word(struct script *s, const char *word)
 {
-    double v = strchr(word, '=') ? strtod(strchr(word, '=') + 1, NULL) : 0;
     size_t at = strlen(s->rules);
 
-    if (!strcmp(word, "ecn"))
-        s->ecn = true;
-    else if (!strcmp(word, "close"))
-        s->close = true;
-    else if (!strncmp(word, "cc=", 3))
-        snprintf(s->cc, sizeof s->cc, "%s", word + 3);
-    else if (!strncmp(word, "rate=", 5))
-        s->rate_mbit = v;
-    else if (!strncmp(word, "rtt=", 4))
-        s->rtt_ms = v;
-    else if (!strncmp(word, "gap=", 4))
-        s->gap_ms = v;
-    else if (!strncmp(word, "queue=", 6))
-        s->queue = (unsigned)v;
-    else if (!strncmp(word, "segments=", 9))
-        s->bytes = (long long)v * MSS;
-    else if (!strncmp(word, "messages=", 9))
-        s->messages = (unsigned)v;
-    else if (!strncmp(word, "rcvbuf=", 7))
-        s->rcvbuf = (unsigned)v;
+    if (script_word(&s->set, word))
+        s->bytes = (long long)s->set.segments * MSS;
     else if (strchr(word, ':'))
         snprintf(s->rules + at, sizeof s->rules - at, "%s%s", at ? " " : "", word);
     else
