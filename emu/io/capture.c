@@ -41,8 +41,6 @@
 #define PROTO_TCP 6
 #define PROTO_UDP 17
 #define EPOCH_MAX_S (UINT64_C(0x7fffffff) - 214 * 86400)
-#define FRAME_SRC  10000u        /* ports of test frames, which have no addresses: this + flow */
-#define FRAME_DST  9u            /* discard; filters of tc see the same                        */
 
 struct gw_capture {
     pcap_t        *pcap;
@@ -298,8 +296,8 @@ static void addr_of_nodes(const struct gw_pkt *p, struct gw_flow_addr *a)
 
     a->src_ip = UINT32_C(0x0a000001) + (back ? p->dst : p->src);
     a->dst_ip = UINT32_C(0x0a000001) + (back ? p->src : p->dst);
-    a->src_port = (uint16_t)(FRAME_SRC + p->flow);
-    a->dst_port = FRAME_DST;
+    a->src_port = (uint16_t)(GW_FRAME_SRC_PORT + p->flow);
+    a->dst_port = GW_FRAME_DST_PORT;
 }
 
 /* A pause frame (802.1Qbb): class-enable vector and times. Returns the frame's length. */

@@ -20,25 +20,42 @@
 #define PATH_MAX_LINKS 64u
 #define FIRST_PORT 29500u                 /* PyTorch's rendezvous port: what filters expect     */
 
+/* ---- memory ------------------------------------------------------------------------------- */
+
+void *net_chunks_keep(struct net_chunks *c, void *p)
+{
+    if (p && c->count == c->cap) {
+        uint32_t cap = c->cap ? c->cap * 2 : 64;
+        void **v = realloc(c->chunk, cap * sizeof *v);
+
+        if (!v) {
+            free(p);
+            return NULL;
+        }
+        c->chunk = v;
+        c->cap = cap;
+    }
+    if (p)
+        c->chunk[c->count++] = p;
+    return p;
+}
+
+void net_chunks_free(struct net_chunks *c)
+{
+    for (uint32_t i = 0; i < c->count; i++)
+        free(c->chunk[i]);
+    free(c->chunk);
+}
+
 /* ---- packets ------------------------------------------------------------------------------ */
 
 static struct gw_pkt *slab_grow(struct net *n)
 {
     struct gw_pkt *chunk;
 
-    if (n->slab_count == n->slab_cap) {
-        uint32_t cap = n->slab_cap ? n->slab_cap * 2 : 64;
-        void **s = realloc(n->slab, cap * sizeof *s);
-
-        if (!s)
-            return NULL;
-        n->slab = s;
-        n->slab_cap = cap;
-    }
-    chunk = aligned_alloc(64, SLAB_PKTS * sizeof *chunk);
+    chunk = net_chunks_keep(&n->slabs, aligned_alloc(64, SLAB_PKTS * sizeof *chunk));
     if (!chunk)
         return NULL;
-    n->slab[n->slab_count++] = chunk;
     for (uint32_t i = 0; i < SLAB_PKTS; i++) {
         chunk[i].next = n->pkt_free;
         n->pkt_free = &chunk[i];
@@ -200,19 +217,9 @@ static bool conns_grow(struct net *n, struct net_transport *tp, size_t all)
 {
     char *chunk;
 
-    if (n->conn_chunks == n->conn_chunk_cap) {
-        uint32_t cap = n->conn_chunk_cap ? n->conn_chunk_cap * 2 : 64;
-        void **v = realloc(n->conn_chunk, cap * sizeof *v);
-
-        if (!v)
-            return false;
-        n->conn_chunk = v;
-        n->conn_chunk_cap = cap;
-    }
-    chunk = aligned_alloc(64, CHUNK_CONNS * all);
+    chunk = net_chunks_keep(&n->conn_chunks, aligned_alloc(64, CHUNK_CONNS * all));
     if (!chunk)
         return false;
-    n->conn_chunk[n->conn_chunks++] = chunk;
     for (uint32_t i = CHUNK_CONNS; i--;) {
         struct net_conn *c = (struct net_conn *)(void *)(chunk + i * all);
 
@@ -1281,9 +1288,7 @@ void net_conn_free_all(struct net *n)
             free(s);
         }
     }
-    for (uint32_t i = 0; i < n->conn_chunks; i++)
-        free(n->conn_chunk[i]);
-    free(n->conn_chunk);
+    net_chunks_free(&n->conn_chunks);
     while (n->share_free) {
         struct net_share *s = n->share_free;
 

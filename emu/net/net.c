@@ -168,8 +168,8 @@ static void tree_fields(void *port, const struct gw_pkt *p, struct gw_pkt_fields
     f->ip_bytes = (uint16_t)(p->len_bytes > GW_ETH_BYTES ? p->len_bytes - GW_ETH_BYTES : 0);
     if (p->flags & GW_PKT_FRAME) {
         f->ip_proto = 17;
-        f->src_port = (uint16_t)(10000 + p->flow);
-        f->dst_port = 9;
+        f->src_port = (uint16_t)(GW_FRAME_SRC_PORT + p->flow);
+        f->dst_port = GW_FRAME_DST_PORT;
     } else {
         transport_fields(((struct net_port *)port)->net, p, f);
     }
@@ -266,11 +266,9 @@ void net_free(struct net *n)
             free(o->log);
         }
     }
-    for (uint32_t i = 0; i < n->slab_count; i++)
-        free(n->slab[i]);
     for (uint32_t i = 0; i < n->ext_chunks; i++)
         free(n->ext_chunk[i]);
-    free(n->slab);
+    net_chunks_free(&n->slabs);
     free(n->ext_chunk);
     free(n->port);
     free(n->buffer);

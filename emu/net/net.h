@@ -123,6 +123,12 @@ struct __attribute__((aligned(64))) net_port {
 _Static_assert(offsetof(struct net_port, mode) == 64 && offsetof(struct net_port, tree) == 192,
                "a port's hot lines");
 
+/* Memory that is given back all at once. */
+struct net_chunks {
+    void   **chunk;
+    uint32_t count, cap;
+};
+
 /* ---- flows -------------------------------------------------------------------------------- */
 
 struct net_share {                /* one message's span of one stream                           */
@@ -293,15 +299,13 @@ struct net {
     uint8_t  *spray_shift;        /* per node: which bits of a sprayed packet's hash choose     */
     struct net_conn **conn;       /* by flow index                                              */
     uint32_t conn_count, conn_cap;
-    void    **conn_chunk;         /* memory of flows                                            */
-    uint32_t conn_chunks, conn_chunk_cap;
+    struct net_chunks conn_chunks; /* memory of flows                                           */
     struct net_transport *transports;
     uint32_t fluid_count;
     uint64_t *link_rate_bps;
     /* slabs */
     struct gw_pkt *pkt_free;
-    void    **slab;
-    uint32_t slab_count, slab_cap;
+    struct net_chunks slabs;
     uint8_t **ext_chunk;
     uint32_t ext_chunks, ext_free, ext_next;
     size_t   ext_bytes;
@@ -395,6 +399,10 @@ void net_port_timer_init(struct net_port *o);
 void net_log_receive(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t now_ps);
 
 /* conn.c */
+/* Keeps @p, which may be NULL, until net_chunks_free(); returns it, NULL (and @p is freed): out of
+ * memory. */
+void *net_chunks_keep(struct net_chunks *c, void *p);
+void net_chunks_free(struct net_chunks *c);
 struct gw_pkt *net_pkt_alloc(void *net);
 void net_pkt_free(void *net, struct gw_pkt *p);
 void *net_ext_get(void *net, const struct gw_pkt *p);

@@ -129,8 +129,7 @@ struct rt {
     struct net_holes *holes_free;
     struct net_whole *whole_free;
     size_t         whole_bytes;    /* with the fluid flow's private part                       */
-    void         **chunk;          /* memory of ops, edges and messages                        */
-    uint32_t       chunks, chunk_cap;
+    struct net_chunks chunks;      /* memory of ops, edges and messages                        */
     struct net_msg **sends;        /* matching table: posted sends, by key                     */
     struct rt_op  **recvs;
     uint32_t       slots, pending;
@@ -148,21 +147,7 @@ struct rt {
 
 static void *chunk_new(struct rt *rt, size_t bytes)
 {
-    void *p;
-
-    if (rt->chunks == rt->chunk_cap) {
-        uint32_t cap = rt->chunk_cap ? rt->chunk_cap * 2 : 64;
-        void **c = realloc(rt->chunk, cap * sizeof *c);
-
-        if (!c)
-            return NULL;
-        rt->chunk = c;
-        rt->chunk_cap = cap;
-    }
-    p = calloc(1, bytes);
-    if (p)
-        rt->chunk[rt->chunks++] = p;
-    return p;
+    return net_chunks_keep(&rt->chunks, calloc(1, bytes));
 }
 
 #define FILL_FREE_LIST(type, list, link, n)                                     \
@@ -1468,9 +1453,7 @@ void rt_free(struct rt *rt)
         rt->frames = s->next;
         free(s);
     }
-    for (uint32_t i = 0; i < rt->chunks; i++)
-        free(rt->chunk[i]);
-    free(rt->chunk);
+    net_chunks_free(&rt->chunks);
     free(rt->sends);
     free(rt->recvs);
     free(rt);

@@ -47,6 +47,11 @@ struct gw_flips {
                                       frame: its check sum                                      */
 };
 
+/* UDP ports of test frames, which belong to no flow: source, to which the frame's flow is added, and
+ * destination (discard). In captures and for filters. */
+#define GW_FRAME_SRC_PORT 10000u
+#define GW_FRAME_DST_PORT 9u
+
 struct gw_pkt {
     struct gw_pkt *next;           /* queue link, used by whoever holds the packet             */
     uint64_t       stamp_ps;       /* when it entered the queue; in flight: when it arrives    */
