@@ -55,9 +55,10 @@ static double loss_rate(struct explain *x, const struct rt_dry_msg *m)
     again = net_dry_path(net, back, k, &back_pkt, x->c->streams);
     rtt_s = there.delay_s + again.delay_s;
     p = 1 - there.pass;
-    x->dead |= p >= 1;
-    if (p >= 1)
+    if (p >= 1) {
+        x->dead = true;
         return 0;
+    }
     if (p > 0 && rtt_s > 0) {
         double r = x->c->streams * 1448 * 8 * sqrt(1.5 / p) / rtt_s;
 

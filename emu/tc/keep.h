@@ -20,8 +20,8 @@ struct gw_tc_kept {
                                  /* filter: pref, protocol (hexadecimal), its options          */
 };
 
-/* Prints all disciplines, classes and filters of @t that tc shows, in all forms, and hands each text on once
- * with the forms that it is of. False: out of memory. */
+/* Prints all disciplines, classes and filters of @t that tc shows, in all forms, and hands each text
+ * on once with the forms that it is of. False: out of memory. */
 GW_API bool gw_tc_keep(struct gw_tree *t, void (*put)(void *ctx, const struct gw_tc_kept *k),
                        void *ctx);
 /* Gives @t, which has no disciplines, a text to show instead of its own. */

@@ -89,9 +89,9 @@ GW_API enum gw_status gw_tree_set_root(struct gw_tree *t, struct gw_value *map,
 GW_API enum gw_status gw_tree_parse(const struct gw_qdisc *q, const struct gw_tc_args *a,
                                     void *conf, uint64_t *given, struct gw_error *err);
 
-/* The packet path. enqueue: sets sched_bytes and stamp_ps; GW_Q_DROPPED: the caller frees. */
 /* Length that the disciplines count for a frame of @len_bytes. */
 GW_API uint32_t gw_tree_length(const struct gw_tree *t, uint32_t len_bytes);
+/* The packet path. enqueue: sets sched_bytes and stamp_ps; GW_Q_DROPPED: the caller frees. */
 GW_API enum gw_verdict gw_tree_enqueue(struct gw_tree *t, struct gw_pkt *p, uint64_t now_ps);
 GW_API struct gw_pkt *gw_tree_dequeue(struct gw_tree *t, uint64_t now_ps);
 GW_API uint64_t gw_tree_next_ps(struct gw_tree *t, uint64_t now_ps);

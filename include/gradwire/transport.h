@@ -72,9 +72,6 @@ struct gw_cc_ops {
     size_t priv_bytes, conf_bytes;
     void (*init)(struct gw_cc *cc, uint64_t now_ps);
     void (*on_ack)(struct gw_cc *cc, const struct gw_cc_ack *ack);
-    /* Optional: an ACK with a sample that may end recovery, before it does, while cwnd_bytes is what
-     * recovery has left; on_ack, if it is called for that ACK, then comes with rtt_ps 0. */
-    void (*on_sample)(struct gw_cc *cc, const struct gw_cc_ack *ack);
     /* Loss found by duplicate ACKs/SACK or an ECN echo: once per window. Sets cc->ssthresh_bytes;
      * the transport itself steers cwnd during recovery and ends it at ssthresh. */
     void (*on_loss)(struct gw_cc *cc, const struct gw_cc_ack *ack, bool is_ecn);
@@ -99,7 +96,10 @@ struct gw_cc_ops {
     /* Sets cwnd_bytes itself in every state: the transport neither reduces it in recovery nor
      * restores it afterwards, nor cuts it after idle time. A timeout still leaves one segment. */
     bool owns_window;
-    void (*spare[8])(void);
+    /* Optional: an ACK with a sample that may end recovery, before it does, while cwnd_bytes is what
+     * recovery has left; on_ack, if it is called for that ACK, then comes with rtt_ps 0. */
+    void (*on_sample)(struct gw_cc *cc, const struct gw_cc_ack *ack);
+    void (*spare[7])(void);
 };
 
 struct gw_cc {
