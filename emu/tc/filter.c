@@ -1181,7 +1181,6 @@ void gw_filter_free_all(struct gw_tree *t)
     }
 }
 
-/* In order of pref; u32 by handle inside, the others as they came. */
 /* Do two flower filters look at the same bits? @keys: and for the same values? */
 static bool flower_like(const struct gw_filter *a, const struct gw_filter *b, bool keys)
 {

@@ -848,13 +848,14 @@ static void tcp_rack_tail(struct gw_tx *tx, struct tcp_tx *t)
  * sending; sets the reordering timer for the rest. */
 static void tcp_rack(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
 {
-    struct gw_seqset *b = &t->board->set;
+    struct gw_seqset *b;
     uint64_t grace = t->rack_rtt_ps + tcp_reo_wnd(t);
     uint32_t i, front = GW_SEQ_NIL;
 
     t->reo_due_ps = GW_NEVER;
     if (t->top < t->nxt)
-        tcp_rack_tail(tx, t);
+        tcp_rack_tail(tx, t);            /* may bring a scoreboard of its own                  */
+    b = &t->board->set;
     while ((i = t->board->queue[TCP_HOLE].head) != GW_SEQ_NIL) {
         if (b->node[i].stamp_ps > t->rack_ts_ps)
             break;
