@@ -399,6 +399,7 @@ struct gw_tree *gw_study_tree_at(struct gw_study *s, size_t i)
 struct tc_answer {
     uint32_t dev;                  /* the device that it named last, GW_NONE: none             */
     int      rc;
+    bool     empty;                /* it holds no command                                      */
     bool     shows;                /* it only asks                                             */
     struct gw_error said;
 };
@@ -420,6 +421,7 @@ static enum gw_status tc_run_line(struct gw_study *s, const char *line, uint64_t
         first++;
         count--;
     }
+    a->empty = gw_tc_empty(first, count);
     a->shows = gw_tc_shows(first, count);
     if (a->shows)
         net_all_books(s->net, now_ps);
@@ -437,14 +439,41 @@ static enum gw_status tc_refused(const struct tc_answer *a, const char *line, co
                    a->said.code ? a->said.text : "refused", a->rc);
 }
 
+/* tc itself prints how it is used; a study has nobody to read that. */
+static enum gw_status tc_says_nothing(const struct gw_study *s, const char *line,
+                                      const char *where, struct gw_error *err)
+{
+    char dev[512] = "wan:a";
+
+    if (s->topo.graph->link_count)
+        gw_graph_dev_name(s->topo.graph, 0, dev, sizeof dev);
+    return gw_fail(err, GW_SYNTAX, "%s: tc: \"%s\" holds no command; write one, such as \"qdisc add "
+                   "dev %s root netem delay 10ms\", or leave the line out", where, line, dev);
+}
+
+static void tc_shows_nobody(struct gw_study *s, const char *line, const char *where)
+{
+    char text[1024];
+
+    snprintf(text, sizeof text, "%s: `%s` changes nothing, and what it shows is printed nowhere; "
+             "ask `gradwire tc --study FILE`, or under `events:`", where, line);
+    add_text(&s->warning, text);
+}
+
 static enum gw_status tc_line(struct gw_study *s, const char *line, const char *where,
                               struct gw_error *err)
 {
     struct tc_answer a;
 
-    if (tc_run_line(s, line, 0, NULL, &a, err) == GW_OK && a.rc)
-        tc_refused(&a, line, where, err);
-    return err->code;
+    if (tc_run_line(s, line, 0, NULL, &a, err) != GW_OK)
+        return err->code;
+    if (a.empty)
+        return tc_says_nothing(s, line, where, err);
+    if (a.rc)
+        return tc_refused(&a, line, where, err);
+    if (a.shows)
+        tc_shows_nobody(s, line, where);
+    return GW_OK;
 }
 
 static void read_tc(struct gw_study *s, struct gw_value *v, struct gw_error *err)
@@ -1069,7 +1098,7 @@ struct study_event {
     struct study_event *next;
     struct gw_study *study;
     struct gw_timer  timer;
-    const char *tc;
+    const char *tc;                /* NULL: it could not be read                               */
     char        where[256];
 };
 
@@ -1129,26 +1158,25 @@ static void event_fire(void *owner, uint64_t now_ps)
     free(text);
 }
 
-/* The device of a line that changes something, the word behind dev, never runs by arithmetic. */
-static enum gw_status event_device(struct gw_study *s, const struct study_event *e,
+/* The device of a line that changes something, the word behind dev, never runs by arithmetic. What
+ * is wrong with the words is told by the rehearsal. */
+static enum gw_status event_device(struct gw_study *s, struct study_event *e,
                                    struct gw_error *err)
 {
     uint32_t count = 0, dev, tc;
     char **word = gw_tc_split(e->tc, &count);
-    const char *name = NULL;
 
     if (!word)
         return gw_fail(err, GW_NOMEM, "out of memory for a tc line");
     tc = count && !strcmp(word[0], "tc");
-    if (!gw_tc_shows(word + tc, count - tc)) {
+    if (gw_tc_empty(word + tc, count - tc)) {
+        tc_says_nothing(s, e->tc, e->where, err);
+        e->tc = NULL;
+    } else if (!gw_tc_shows(word + tc, count - tc)) {
         for (uint32_t i = 0; i + 1 < count; i++)
-            if (!strcmp(word[i], "dev"))
-                name = word[i + 1];
-        if (!name)
-            gw_fail(err, GW_SYNTAX, "%s: `%s` names no device; write `... dev LINK:END ...`",
-                    e->where, e->tc);
-        else if (gw_graph_find_dev(s->topo.graph, name, e->where, &dev, err) == GW_OK)
-            s->net->port[dev].changes = true;
+            if (!strcmp(word[i], "dev") && gw_graph_find_dev(s->topo.graph, word[i + 1], "", &dev,
+                                                             &(struct gw_error){ 0 }) == GW_OK)
+                s->net->port[dev].changes = true;
     }
     free(word[0]);
     free(word);
@@ -1247,7 +1275,6 @@ static void read_events(struct gw_study *s, struct gw_value *v, struct gw_error 
                 tail = &(*tail)->next;
             *tail = e;                              /* at one instant, the list's order decides */
             e->study = s;
-            e->tc = "";
             gw_value_where(x, e->where, sizeof e->where);
             if (want_kind(x, GW_V_MAP, "an entry of events", err) == GW_OK &&
                 gw_params_read(event_rows, GW_ARRAY_LEN(event_rows), &c, x, NULL, "event", NULL,
@@ -1285,7 +1312,7 @@ static void rehearse(struct gw_study *s, struct gw_value *qdisc, struct gw_value
     }
     r.count = 0;
     for (struct study_event *e = s->events; e; e = e->next)
-        if (*e->tc)
+        if (e->tc)
             line[r.count++] = (struct rehearse_line){ e->timer.due_ps, e->tc, e->where };
     for (size_t i = 1; i < r.count; i++)             /* few, and in order as a rule: stable    */
         for (size_t k = i; k && line[k - 1].at_ps > line[k].at_ps; k--) {

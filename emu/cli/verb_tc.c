@@ -27,8 +27,9 @@ struct tc_conf {
 
 static const struct gw_arg tc_rows[] = {
     { "script", 0, GW_ARG_TEXT, offsetof(struct tc_conf, script), "FILE",
-      "Runs one command a line (- is standard input; # begins a comment) and prints one JSON "
-      "object a line: cmd, rc, stdout, stderr, and notes if there are any." },
+      "Runs one command a line (- is standard input; # begins a comment, a backslash at the end joins "
+      "the next line) and prints one JSON object a line: cmd, rc, stdout, stderr, and notes if there "
+      "are any." },
     { "study", 0, GW_ARG_TEXT, offsetof(struct tc_conf, study), "STUDY",
       "Works on the links of this study, a device being one end (wan:a); the file stays as it "
       "is." },
@@ -270,26 +271,53 @@ static enum gw_status script_line(struct bench *b, const char *line, FILE *to, s
     return GW_OK;
 }
 
+/*
+ * Reads the file's next line behind the @used bytes of *line, without its end. False: the file has
+ * ended, or it is no text.
+ */
+static bool script_read(FILE *f, char **line, size_t *used, const char *path, struct gw_error *err)
+{
+    char *part = NULL, *grown;
+    size_t room = 0;
+    ssize_t n = getline(&part, &room, f);
+
+    while (n > 0 && (part[n - 1] == '\r' || part[n - 1] == '\n'))
+        part[--n] = 0;
+    if (n >= 0 && strlen(part) != (size_t)n)
+        gw_fail(err, GW_SYNTAX, "%s: a line holds a zero byte; a script is text", path);
+    grown = n >= 0 && err->code == GW_OK ? realloc(*line, *used + (size_t)n + 1) : NULL;
+    if (grown) {
+        memcpy(grown + *used, part, (size_t)n + 1);
+        *used += (size_t)n;
+        *line = grown;
+    } else if (n >= 0 && err->code == GW_OK) {
+        gw_fail(err, GW_NOMEM, "out of memory for a line of tc");
+    }
+    free(part);
+    return grown != NULL;
+}
+
+/* Runs the lines; as in a shell, a backslash at the end joins the next one, and lines without words
+ * and comments are skipped. */
 static enum gw_status script(struct bench *b, const char *path, FILE *to, struct gw_error *err)
 {
     FILE *f = strcmp(path, "-") ? fopen(path, "r") : stdin;
     char *line = NULL;
-    size_t room = 0;
-    ssize_t n;
+    size_t n = 0;
 
     if (!f)
         return gw_fail(err, GW_IO, "%s: %s", path, strerror(errno));
     gw_skip_bom(f);
-    while (err->code == GW_OK && (n = getline(&line, &room, f)) >= 0) {
+    for (; err->code == GW_OK && script_read(f, &line, &n, path, err); n = 0) {
         const char *start = line + strspn(line, " \t");
 
-        while (n > 0 && (line[n - 1] == '\r' || line[n - 1] == '\n'))
+        while (*start != '#' && n && line[n - 1] == '\\') {
             line[--n] = 0;
-        if (strlen(line) != (size_t)n) {
-            gw_fail(err, GW_SYNTAX, "%s: a line holds a zero byte; a script is text", path);
-            break;
+            if (!script_read(f, &line, &n, path, err))
+                break;
+            start = line + strspn(line, " \t");
         }
-        if (*start && *start != '#')
+        if (err->code == GW_OK && *start && *start != '#')
             script_line(b, start, to, err);
     }
     if (ferror(f))

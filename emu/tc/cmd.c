@@ -81,13 +81,16 @@ int gw_tc_no_dev(struct gw_tc_run *r, const char *kind)
                     kind ? "in front of" : "behind", kind ? kind : r->word[r->count - 1]);
 }
 
-/* Reads the next word from @s into @to; NULL: only blanks are left. Quotes may stand anywhere. */
+/* Reads the next word from @s into @to; not @found: only blanks or a comment are left. Quotes may
+ * stand anywhere. */
 static const char *split_one(const char *s, char *to, bool *found)
 {
     char quote = 0;
 
     s += strspn(s, " \t\r\n");
-    *found = *s != 0;
+    *found = *s && *s != '#';
+    if (!*found)
+        return s;
     for (; *s && (quote || !strchr(" \t\r\n", *s)); s++) {
         if (quote ? *s == quote : *s == '"' || *s == '\'')
             quote = quote ? 0 : *s;
@@ -295,18 +298,30 @@ static int run_words(struct gw_tc_run *r)
                         r->word[r->at]);
 }
 
-bool gw_tc_shows(char *const *word, uint32_t count)
+static uint32_t skip_options(char *const *word, uint32_t count)
 {
-    struct gw_tc_run r = { .word = word, .count = count };
     uint32_t at = 0;
 
     while (at < count && word[at][0] == '-')
         at++;
+    return at;
+}
+
+bool gw_tc_empty(char *const *word, uint32_t count)
+{
+    return skip_options(word, count) == count;
+}
+
+bool gw_tc_shows(char *const *word, uint32_t count)
+{
+    struct gw_tc_run r = { .word = word, .count = count };
+    uint32_t at = skip_options(word, count);
+
     for (size_t i = 0; at < count && i < GW_ARRAY_LEN(objects); i++)
         if (gw_tc_matches(word[at], objects[i].name))
             return at + 1 == count ||
                    (verb_find(&r, word[at + 1], objects[i].name) && r.verb.show);
-    return at == count;
+    return at == count || gw_tc_matches(word[at], "help");
 }
 
 int gw_tc_run(const struct gw_tc_ctx *c, char *const *word, uint32_t count, struct gw_error *err)

@@ -20,7 +20,9 @@ struct gw_tc_ctx {
     const char *finished;        /* a sentence: nothing can be changed; NULL: all can          */
 };
 
-/* Do the words (without `tc`) only ask: show, list, help? */
+/* Do the words (without `tc`) hold no command, at most options? */
+GW_API bool gw_tc_empty(char *const *word, uint32_t count);
+/* Do they only ask: show, list, help? */
 GW_API bool gw_tc_shows(char *const *word, uint32_t count);
 
 /*
@@ -31,7 +33,8 @@ GW_API bool gw_tc_shows(char *const *word, uint32_t count);
  */
 GW_API int gw_tc_run(const struct gw_tc_ctx *c, char *const *word, uint32_t count,
                      struct gw_error *err);
-/* Splits a line into words (blanks, quotes); frees with free(word[0]) and free(word). */
+/* Splits a line into words (blanks, quotes; a word that begins with # begins a comment, as in a
+ * shell); freed with free(word[0]) and free(word). */
 GW_API char **gw_tc_split(const char *line, uint32_t *count);
 /* A tree that a scratch pad would make: txqueuelen 1000, no rate. */
 GW_API struct gw_tree *gw_tc_scratch(struct gw_registry *r, const char *dev, struct gw_error *err);

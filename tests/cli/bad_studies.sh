@@ -62,6 +62,11 @@ study 'topology: {kind: pair, rate: 1gbit}' "$tcp" 'jobs:' \
     '  - {name: p, traffic: frames, from: a, to: b, size: 9000, interval: 1ms, count: 3}'
 refused 'frames beyond the mtu' '^study\.yaml:6:5: frames of 9000 bytes do not fit link v, whose mtu is 1500' \
     check study.yaml
+for gen in 'interval: 1ms, load: 80%, ' 'interval: 1ms, rate: 1mbit, '; do
+    study 'topology: {kind: pair, rate: 1gbit}' "$tcp" 'jobs:' \
+        "  - {name: p, traffic: frames, from: a, to: b, size: 900, ${gen}count: 3}"
+    bad "frames with $gen" '`interval` and `(load|rate)` both say how often'
+done
 for channel in '{kind: outage}' '{kind: outage, every: 1s, for: 2s}' '{kind: trace, file: no.csv}'; do
     study "$top" "$tcp" "$job" "links: {h0-s0: {channel: $channel}}"
     bad "channel $channel" '(outage|no\.csv): '

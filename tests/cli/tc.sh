@@ -20,6 +20,10 @@ is 'script: nothing on standard error' "$(wc -c <err.txt)" 0
 like 'script: advice with the effective figure' \
     "$(script 'qdisc add dev x root netem loss 10% 50%')" '"notes":\[".*0\.108%'
 
+is 'script: skipped lines, comments and joined lines, as in a shell' "$(script $'\n \t\n  # one\\\nqdisc add dev x \\\n root pfifo limit 7 # two\n-j qdisc show dev x')" \
+    '{"cmd":"qdisc add dev x  root pfifo limit 7 # two","rc":0,"stdout":"","stderr":""}
+{"cmd":"-j qdisc show dev x","rc":0,"stdout":"[{\"kind\":\"pfifo\",\"handle\":\"8001:\",\"root\":true,\"refcnt\":2,\"options\":{\"limit\":7}}]\n","stderr":""}'
+
 good_study >study.yaml
 cp study.yaml before.yaml
 call tc --study study.yaml qdisc show
@@ -111,6 +115,23 @@ call check fast.yaml --set jobs.0.interval=10us
 like 'check: more frames than the link takes' "$(cat err.txt)" \
     'v:a: test frames offer 800 Mbit/s, 800 % of the link'
 rm fast.yaml
+
+# A line without a command is refused, under `tc:` and under `events:`; one that only shows has no reader.
+for line in '' '  ' '# netem' 'tc' 'tc -s # all'; do
+    pair "tc: ['qdisc add dev v:a root pfifo', '$line']" >nothing.yaml
+    refused "tc: [\"$line\"]" "^nothing\.yaml:7:38: tc: \"$line\" holds no command; write one, such as \"qdisc add dev v:a " \
+        check nothing.yaml
+    pair "events: [{at: 1ms, tc: '$line'}]" >nothing.yaml
+    refused "events: \"$line\"" "^nothing\.yaml:7:10: tc: \"$line\" holds no command; " check nothing.yaml
+done
+pair 'tc: ["qdisc show"]' >nothing.yaml
+call check nothing.yaml
+like 'tc: what it shows' "$(cat err.txt)" '^warning: nothing.yaml:7:6: `qdisc show` changes nothing'
+pair 'events: [{at: 1ms, tc: qdisc add root pfifo}]' >nothing.yaml
+refused 'events: no device' '^nothing.yaml:7:10: at 1ms: .*No such device; write dev DEV in front of "pfifo"' \
+    check nothing.yaml
+is 'events: no device is told once' "$(wc -l <err.txt)" 1
+rm nothing.yaml
 
 # Timed lines are tried before the run.
 pair 'tc:' '  - "qdisc add dev v:a root handle 1: tbf rate 8mbit burst 5kb latency 50ms"' \

@@ -20,6 +20,8 @@ digest=$("$gw" digest one)
 same "the same study twice" "$("$gw" digest two)" "$digest"
 run reversed lossy.yaml --reverse-plugins
 same "plugins registered in reverse" "$("$gw" digest reversed)" "$digest"
+run again one/study.yaml
+same "the study that the run saved" "$("$gw" digest again)" "$digest"
 run real lossy.yaml --clock real
 same "real clock against virtual" "$("$gw" digest real)" "$digest"
 run other lossy.yaml --seed 4
@@ -43,9 +45,11 @@ log: [{dev: "out:s", kind: packets}]
 YAML
 for q in pfifo:7 pfifo:1 bfifo:4000; do
     sed "s/KIND/${q%:*}/; s/LIMIT/${q#*:}/" fifo.yaml >f.yaml
-    rm -rf a b
+    rm -rf a b c
     run a f.yaml
     run b f.yaml --pcap out:s
+    run c a/study.yaml
+    same "$q of the saved study" "$("$gw" digest c)" "$("$gw" digest a)"
     same "$q by arithmetic and queued" "$(cksum <a/packets-out-s.csv)" "$(cksum <b/packets-out-s.csv)"
     within "$q drops something" "$(json a.json packets dropped)" 1 25000
 done

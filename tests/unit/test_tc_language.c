@@ -812,7 +812,11 @@ static void shows(void)
         { "qdisc show dev x", true },      { "-s -j qdisc", true },       { "q ls", true },
         { "qdisc add dev x root pfifo", false },   { "class del dev x classid 1:1", false },
         { "filter list dev x", true },     { "class replace dev x", false }, { "", true },
-        { "bogus show", false },
+        { "bogus show", false },           { "help", true },
+    };
+    static const struct { const char *line; bool empty; } nothing[] = {
+        { "", true },   { " \t", true },   { "# qdisc", true },   { "-s -j", true },
+        { "''", false }, { "qdisc", false }, { "-s qdisc # all", false },
     };
 
     for (size_t i = 0; i < GW_ARRAY_LEN(row); i++) {
@@ -820,6 +824,14 @@ static void shows(void)
         char **word = gw_tc_split(row[i].line, &n);
 
         CHECK_ROW(gw_tc_shows(word, n) == row[i].shows, "%s", row[i].line);
+        free(word[0]);
+        free(word);
+    }
+    for (size_t i = 0; i < GW_ARRAY_LEN(nothing); i++) {
+        uint32_t n = 0;
+        char **word = gw_tc_split(nothing[i].line, &n);
+
+        CHECK_ROW(gw_tc_empty(word, n) == nothing[i].empty, "%s", nothing[i].line);
         free(word[0]);
         free(word);
     }
@@ -841,6 +853,9 @@ static const struct {
     { "'' x", 2, "|x" },
     { "'open end", 1, "open end" },
     { "it\"'\"s", 1, "it's" },
+    { "# a", 0, "" },
+    { " a b# #c d", 2, "a|b#" },
+    { "'#a' b", 2, "#a|b" },
 };
 
 static void words_of_lines(void)

@@ -444,6 +444,13 @@ static void frames(void)
     fake_close(f);
     f = fake_must("{traffic: frames, from: h0, to: h1, size: 64, interval: 1us, count: 5}", 3, 0);
     CU_ASSERT(f->frame_count == 1 && f->frames[0].interval_ps == GW_PS_PER_US);
+    CU_ASSERT(f->frames[0].burst == 1);
+    fake_close(f);
+    f = fake_must("{traffic: frames, from: h0, to: h1, start: 2s, generators: ["
+                  "{size: 64, rate: 512kbit, burst: 2, start: 1s, count: 5}]}", 3, 0);
+    CHECK_ROW(f->frames[0].interval_ps == 2 * GW_PS_PER_MS, "2 x 64 bytes at 512 kbit/s: %llu ps, "
+              "want 2 ms", (unsigned long long)f->frames[0].interval_ps);
+    CU_ASSERT(f->frames[0].start_ps == 3 * GW_PS_PER_S);
     fake_close(f);
 }
 
@@ -464,7 +471,16 @@ static void refusals(void)
         { "{traffic: flows, flows: [{from: h0, to: h1}]}", "lacks `bytes`" },
         { "{traffic: flows, flows: [{from: h0, to: h1, bytes: 1, size: 2}]}", "no key `size`" },
         { "{traffic: flows, flows: [h0]}", "a flow is a map" },
-        { "{traffic: frames, from: h0, to: h1, size: 64, count: 1}", "interval or rate" },
+        { "{traffic: frames, from: h0, to: h1, size: 64, count: 1}", "`interval`, the time between two, or `rate`" },
+        { "{traffic: frames, from: h0, to: h1, size: 64, interval: 1us, load: 80%, count: 1}",
+          "`interval` and `load` both" },
+        { "{traffic: frames, from: h0, to: h1, size: 64, interval: 1us, rate: 1gbit, count: 1}",
+          "`interval` and `rate` both" },
+        { "{traffic: frames, from: h0, to: h1, generators: [{size: 64, interval: 1us, load: 100%, "
+          "count: 1}]}", "`interval` and `load` both" },
+        { "{traffic: frames, from: h0, to: h1, size: 64, rate: 1gbit, load: 0%, count: 1}",
+          "interval of inf s" },
+        { "{traffic: frames, from: h0, to: h1, size: 64, rate: 1gbit, burst: 0, count: 1}", "burst" },
         { "{traffic: frames, from: h0, to: h1, size: 64, interval: 1us}", "count is 0" },
         { "{traffic: frames, from: h0, to: h1, size: 10, interval: 1us, count: 1}", "at least 42" },
         { "{traffic: frames, from: h0, to: h0, size: 64, interval: 1us, count: 1}", "itself" },

@@ -34,37 +34,45 @@ struct frames_job {
     uint32_t count, from, to;
 };
 
-/* The options of a generator, at offset @base of the conf; `arrivals` is the last. */
+/*
+ * The options of a generator, at offset @base of the conf; `arrivals` is the last. All but that one
+ * have no default to write out, so that the study that a run saves holds one way to say it, too.
+ */
 #define FRAMES_GEN_PARAMS(base)                                                                    \
-    { "flow", GW_P_U32, (base) + offsetof(struct gen_conf, flow), "0", NULL, NULL,                 \
-      "Number of the flow in the packet log." },                                                   \
-    { "size", GW_P_BYTES, (base) + offsetof(struct gen_conf, size_bytes), "0", NULL, "65549",      \
+    { "flow", GW_P_U32, (base) + offsetof(struct gen_conf, flow), "", NULL, NULL,                  \
+      "Number of the flow in the packet log, 0 unless given." },                                   \
+    { "size", GW_P_BYTES, (base) + offsetof(struct gen_conf, size_bytes), "", NULL, "65549",       \
       "Ethernet frame without FCS; at least 42 for the headers." },                                \
-    { "interval", GW_P_TIME, (base) + offsetof(struct gen_conf, interval_ps), "0", NULL, NULL,     \
+    { "interval", GW_P_TIME, (base) + offsetof(struct gen_conf, interval_ps), "", NULL, NULL,      \
       "Time between arrivals, or its mean." },                                                     \
-    { "rate", GW_P_RATE, (base) + offsetof(struct gen_conf, rate_bps), "0", NULL, NULL,            \
+    { "rate", GW_P_RATE, (base) + offsetof(struct gen_conf, rate_bps), "", NULL, NULL,             \
       "Instead of interval: bits of frames (without FCS) per second." },                           \
-    { "load", GW_P_FRACTION, (base) + offsetof(struct gen_conf, load), "100%", NULL, NULL,         \
-      "Share of the rate that is sent." },                                                         \
-    { "start", GW_P_TIME, (base) + offsetof(struct gen_conf, start_ps), "0", NULL, NULL,           \
-      "First arrival, after the job's start." },                                                   \
-    { "count", GW_P_U64, (base) + offsetof(struct gen_conf, count), "0", NULL, NULL,               \
+    { "load", GW_P_FRACTION, (base) + offsetof(struct gen_conf, load), "", NULL, NULL,             \
+      "Share of `rate` that is sent, 100% unless given; not beside an interval." },                \
+    { "start", GW_P_TIME, (base) + offsetof(struct gen_conf, start_ps), "", NULL, NULL,            \
+      "First arrival; in `generators` counted from the `start` beside them." },                             \
+    { "count", GW_P_U64, (base) + offsetof(struct gen_conf, count), "", NULL, NULL,                \
       "Number of frames." },                                                                       \
-    { "ecn", GW_P_U32, (base) + offsetof(struct gen_conf, ecn), "0", "0", "3",                     \
-      "ECN field: 0 not capable, 1 ECT(1), 2 ECT(0), 3 CE." },                                     \
-    { "priority", GW_P_U32, (base) + offsetof(struct gen_conf, priority), "0", NULL, NULL,         \
-      "Priority of the frames as of a socket: 0 to 15, or a class, 65552 for 1:10." },                                                                 \
-    { "dscp", GW_P_U32, (base) + offsetof(struct gen_conf, dscp), "0", "0", "63",                  \
-      "DSCP field." },                                                                             \
-    { "burst", GW_P_U32, (base) + offsetof(struct gen_conf, burst), "1", "1", "1000000",           \
-      "Frames of one arrival." },                                                                  \
+    { "ecn", GW_P_U32, (base) + offsetof(struct gen_conf, ecn), "", "0", "3",                      \
+      "ECN field: 0 not capable (unless given), 1 ECT(1), 2 ECT(0), 3 CE." },                      \
+    { "priority", GW_P_U32, (base) + offsetof(struct gen_conf, priority), "", NULL, NULL,          \
+      "Priority of the frames as of a socket: 0 to 15, 0 unless given, or a class, 65552 for "     \
+      "1:10." },                                                                                   \
+    { "dscp", GW_P_U32, (base) + offsetof(struct gen_conf, dscp), "", "0", "63",                   \
+      "DSCP field, 0 unless given." },                                                             \
+    { "burst", GW_P_U32, (base) + offsetof(struct gen_conf, burst), "", "1", "1000000",            \
+      "Frames of one arrival, 1 unless given." },                                                  \
     { "arrivals", GW_P_CHOICE, (base) + offsetof(struct gen_conf, arrivals), "constant",           \
       "constant|poisson", NULL, "Constant intervals, or exponential ones." }
 
 static const struct gw_param frames_gen_params[] = { FRAMES_GEN_PARAMS(0) };
 
 #define FRAMES_GEN_ROWS   GW_ARRAY_LEN(frames_gen_params)
-#define FRAMES_ARRIVALS   (FRAMES_GEN_ROWS - 1)      /* row of `arrivals`                      */
+#define FRAMES_INTERVAL   2u                         /* rows of a generator, by number         */
+#define FRAMES_RATE       3u
+#define FRAMES_LOAD       4u
+#define FRAMES_START      5u
+#define FRAMES_ARRIVALS   (FRAMES_GEN_ROWS - 1)
 #define FRAMES_OWN_ROWS   3u                         /* from, to, generators come first        */
 #define FRAMES_MIN_BYTES  42u                        /* Ethernet, IPv4 and UDP headers         */
 
@@ -77,18 +85,34 @@ static void frames_job_fini(struct gw_job *job)
     memset(j, 0, sizeof *j);
 }
 
-/* Interval of @g, from its rate if need be; 0 with a sentence. */
-static uint64_t frames_interval(const struct gen_conf *g, const char *where, struct gw_error *err)
+static uint32_t frames_burst(const struct gen_conf *g)
 {
+    return g->burst ? g->burst : 1;
+}
+
+/* Interval of @g, from its rate if need be; 0 with a sentence. @given has a bit for each row. */
+static uint64_t frames_interval(const struct gen_conf *g, uint64_t given, const char *where,
+                                struct gw_error *err)
+{
+    bool interval = given >> FRAMES_INTERVAL & 1, rate = given >> FRAMES_RATE & 1;
+    bool load = given >> FRAMES_LOAD & 1;
     double ps;
 
-    if (!g->interval_ps == !g->rate_bps) {
-        gw_fail(err, GW_PARAM, "%s: frames need either interval or rate", where);
+    if (interval && (rate || load)) {
+        gw_fail(err, GW_PARAM, "%s: `interval` and `%s` both say how often a frame is sent; give "
+                "`interval` alone, or `rate` and, if it is less than 100 %%, `load`", where,
+                rate ? "rate" : "load");
+        return 0;
+    }
+    if (!g->interval_ps && !g->rate_bps) {
+        gw_fail(err, GW_PARAM, "%s: frames need `interval`, the time between two, or `rate`, and "
+                "more than 0 of it", where);
         return 0;
     }
     if (g->interval_ps)
         return g->interval_ps;
-    ps = (double)g->size_bytes * g->burst * 8e12 / ((double)g->rate_bps * g->load);
+    ps = (double)g->size_bytes * frames_burst(g) * 8e12 /
+         ((double)g->rate_bps * (load ? g->load : 1));
     if (!(ps >= 1 && ps < 0x1p63)) {
         gw_fail(err, GW_PARAM, "%s: rate times load makes an interval of %g s, which cannot be "
                 "played; 1 ps to 106 days is the range", where, ps * 1e-12);
@@ -97,9 +121,9 @@ static uint64_t frames_interval(const struct gen_conf *g, const char *where, str
     return (uint64_t)(ps + 0.5);
 }
 
-/* Appends a source for @g; @where is its position. */
-static enum gw_status frames_add(struct gw_job *job, const struct gen_conf *g, const char *where,
-                                 struct gw_error *err)
+/* Appends a source for @g; @given has a bit for each row of it, @where is its position. */
+static enum gw_status frames_add(struct gw_job *job, const struct gen_conf *g, uint64_t given,
+                                 const char *where, struct gw_error *err)
 {
     struct frames_job *j = job->priv;
     struct gw_frame_source *more;
@@ -110,7 +134,7 @@ static enum gw_status frames_add(struct gw_job *job, const struct gen_conf *g, c
                        where, (unsigned)g->size_bytes, FRAMES_MIN_BYTES);
     if (!g->count)
         return gw_fail(err, GW_PARAM, "%s: count is 0; say how many frames are sent", where);
-    interval_ps = frames_interval(g, where, err);
+    interval_ps = frames_interval(g, given, where, err);
     if (!interval_ps)
         return GW_PARAM;
     more = job->host->resize(j->source, ((size_t)j->count + 1) * sizeof *more);
@@ -120,18 +144,19 @@ static enum gw_status frames_add(struct gw_job *job, const struct gen_conf *g, c
     more[j->count++] = (struct gw_frame_source){
         .to = j->to, .flow = g->flow, .size_bytes = (uint32_t)g->size_bytes,
         .interval_ps = interval_ps, .start_ps = g->start_ps, .count = g->count,
-        .burst = g->burst, .ecn = (uint8_t)g->ecn, .priority = g->priority,
+        .burst = frames_burst(g), .ecn = (uint8_t)g->ecn, .priority = g->priority,
         .dscp = (uint8_t)g->dscp, .poisson = g->arrivals == FRAMES_POISSON,
     };
     return GW_OK;
 }
 
-/* The entries of `generators:`; `arrivals` beside the list is their default. */
+/* The entries of `generators:`; `arrivals` beside the list is their default, and `start` is when
+ * their time begins. */
 static enum gw_status frames_list(struct gw_job *job, struct gw_value *list, struct gw_error *err)
 {
     const struct frames_conf *conf = job->conf;
     const struct gw_host *h = job->host;
-    uint64_t single = (((uint64_t)1 << FRAMES_ARRIVALS) - 1) << FRAMES_OWN_ROWS;
+    uint64_t single = (((uint64_t)1 << FRAMES_ARRIVALS) - 1) & ~((uint64_t)1 << FRAMES_START);
     enum gw_status st = GW_OK;
     char where[300];
 
@@ -140,7 +165,7 @@ static enum gw_status frames_list(struct gw_job *job, struct gw_value *list, str
     if (list->kind != GW_V_LIST || !list->child)
         return gw_fail(err, GW_PARAM, "%s: generators is a list of maps {size: 1000, "
                        "interval: 4ms, count: 100}", where);
-    if (job->given & single)
+    if (job->given >> FRAMES_OWN_ROWS & single)
         return gw_fail(err, GW_PARAM, "%s: size, interval and their like stand either in "
                        "generators or beside it, not both", where);
     for (struct gw_value *v = list->child; v && st == GW_OK; v = v->next) {
@@ -156,8 +181,10 @@ static enum gw_status frames_list(struct gw_job *job, struct gw_value *list, str
                             err);
         if (!(given >> FRAMES_ARRIVALS & 1))
             g.arrivals = conf->one.arrivals;
+        g.start_ps = g.start_ps < GW_NEVER - conf->one.start_ps ? g.start_ps + conf->one.start_ps
+                                                                : GW_NEVER - 1;
         if (st == GW_OK)
-            st = frames_add(job, &g, where, err);
+            st = frames_add(job, &g, given, where, err);
     }
     return st;
 }
@@ -188,7 +215,7 @@ static enum gw_status frames_prepare(struct gw_job *job, struct gw_error *err)
         return gw_fail(err, GW_PARAM, "%s: frames know no iterations, here are %u; `count` says "
                        "how long they last", where, job->iterations);
     st = conf->generators ? frames_list(job, h->value_get(job->value, "generators"), err)
-                          : frames_add(job, &conf->one, where, err);
+                          : frames_add(job, &conf->one, job->given >> FRAMES_OWN_ROWS, where, err);
     return st != GW_OK ? st : gw_rankmap_close(job, &j->map, err);
 }
 
