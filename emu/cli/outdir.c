@@ -414,12 +414,12 @@ void gw_outdir_keep(struct gw_outdir *d)
     forget_others(d);
 }
 
-void gw_outdir_abandon(struct gw_outdir *d)
+void gw_outdir_abandon(struct gw_outdir *d, bool refused)
 {
-    if (d->previous[0]) {
+    if (refused || d->previous[0])
         remove_new(d);
+    if (d->previous[0])
         empty_previous(d, true);
-    }
     if (d->made)
         rmdir(d->path);
     forget_others(d);

@@ -9,7 +9,7 @@
 
 struct gw_outdir {
     char   path[PATH_MAX];
-    bool   made;                 /* by us: may be taken away again while it is empty           */
+    bool   made;                 /* by us: may be taken away again                              */
     char   previous[PATH_MAX];   /* where the replaced output waits; empty: nowhere            */
     char **other;                /* names that stood beside it                                 */
     size_t others;
@@ -28,8 +28,8 @@ enum gw_status gw_outdir_open(struct gw_outdir *d, const char *given, const char
                               const char *study_path, bool force, struct gw_error *err);
 /* The run has written its output: the replaced one goes for good. */
 void gw_outdir_keep(struct gw_outdir *d);
-/* The run has failed: the replaced output comes back, and a directory that we made and nothing
- * stands in is removed. */
-void gw_outdir_abandon(struct gw_outdir *d);
+/* The run has failed: the replaced output comes back. @refused: the study could not be run, and what
+ * was written for it goes, with the directory if it is ours; else only an empty one does. */
+void gw_outdir_abandon(struct gw_outdir *d, bool refused);
 
 #endif

@@ -1444,7 +1444,7 @@ static void read_study(struct gw_study *s, const struct gw_study_conf *c, struct
     if (top.name && *top.name)
         snprintf(s->name, sizeof s->name, "%s", top.name);
     s->conf.seed = c->seed_given ? c->seed : top.seed;
-    s->until_ps = top.until_ps;
+    s->until_ps = s->conf.until_ps = top.until_ps;
     read_records(s, top.records, err);
     if (!open_network(s, &top, err))
         return;

@@ -2,7 +2,7 @@
  * verb_run - plays a study in virtual or real time and says what came out
  *
  * Order: the whole study is checked, then the output directory is made, then the run starts; so a
- * study with a problem leaves nothing behind. Ctrl-C ends the run at the next progress call and
+ * study with a problem leaves nothing behind, nor does one that turns out wrong while it runs. Ctrl-C ends the run at the next progress call and
  * leaves a record that says it is incomplete; a second one kills. Standard output holds the answer
  * only (tables, or with --json one object); everything else goes to standard error.
  */
@@ -312,13 +312,19 @@ static int worse(int a, int b)
     return a > b ? a : b;
 }
 
+/* Is it the study that is wrong, and not the machine or gradwire? */
+static bool is_refusal(enum gw_status st)
+{
+    return st == GW_PARAM || st == GW_SYNTAX || st == GW_RANGE || st == GW_ROUTE || st == GW_ABI;
+}
+
 static int finish(struct run *r, enum gw_status st, struct gw_error *err)
 {
     struct gw_error print_err = {0};
     int             rc = GW_EXIT_GOOD;
 
     if (st != GW_OK && st != GW_STALL && !r->stopped) {
-        gw_outdir_abandon(&r->dir);
+        gw_outdir_abandon(&r->dir, is_refusal(st));
         return gw_cli_fail(r->cli, err);
     }
     gw_outdir_keep(&r->dir);

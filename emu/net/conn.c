@@ -332,6 +332,7 @@ static struct net_conn *conn_open(struct net *n, struct net_transport *tp, uint3
     struct gw_error err = { 0 };
     uint64_t now = gw_engine_now(n->engine), seed;
     bool failed = false;
+    char text[1024];
 
     if (n->conn_count == n->conn_cap) {
         uint32_t cap = n->conn_cap ? n->conn_cap * 2 : 256;
@@ -393,14 +394,24 @@ static struct net_conn *conn_open(struct net *n, struct net_transport *tp, uint3
         c->tx.cc.base_rtt_ps = c->tx.base_rtt_ps;
         gw_rng_open(&c->tx.cc.rng, n->conf.seed ^ seed, "flow/cc");
     }
-    if (tp->ops->tx_init(&c->tx, now, &err) != GW_OK ||
-        tp->ops->rx_init(&c->rx, now, &err) != GW_OK) {
-        net_fail(n, err.code, err.text);
-        return NULL;
+    if (tp->ops->tx_init(&c->tx, now, &err) != GW_OK)
+        goto refused;
+    if (tp->ops->rx_init(&c->rx, now, &err) != GW_OK) {
+        if (c->tx.cc.ops)
+            c->tx.cc.ops->fini(&c->tx.cc);
+        tp->ops->tx_fini(&c->tx);
+        goto refused;
     }
     c->open = true;
     return c;
 
+refused:
+    n->conn[flow] = NULL;                  /* it has no halves that could be ended             */
+    snprintf(text, sizeof text, "flow %u from %.200s to %.200s: transport %s: %.500s", flow,
+             n->graph->node[src].name, n->graph->node[dst].name, tp->entry->plugin->name,
+             err.text);
+    net_fail(n, err.code, text);
+    return NULL;
 nomem:
     net_fail(n, GW_NOMEM, "out of memory for flows; use fewer flows or streams");
     return NULL;
@@ -1232,6 +1243,45 @@ static enum gw_status fluid_new(struct net *n, struct net_transport *tp, struct 
     return tp->ops->fluid_init(f, err);
 }
 
+static enum gw_status check_mtu(const struct net_transport *tp, uint32_t mtu_bytes,
+                                const char *where, struct gw_error *err)
+{
+    struct gw_error inner = { 0 };
+
+    if (!tp->ops->check || tp->ops->level != GW_TP_PACKET ||
+        tp->ops->check(tp->conf, tp->cc ? tp->cc->ops : NULL, mtu_bytes, &inner) == GW_OK)
+        return GW_OK;
+    return gw_fail(err, inner.code, "%s: transport %s: %s", where, tp->entry->plugin->name,
+                   inner.text);
+}
+
+enum gw_status net_transport_fits(const struct net *n, const struct net_transport *tp,
+                                  const uint32_t *path, uint32_t len, struct gw_error *err)
+{
+    const struct gw_graph_link *narrow = NULL;
+    char where[300];
+
+    for (uint32_t i = 0; i < len; i++)
+        if (!narrow || n->graph->link[path[i] / 2].mtu_bytes < narrow->mtu_bytes)
+            narrow = &n->graph->link[path[i] / 2];
+    if (!narrow)
+        return GW_OK;
+    snprintf(where, sizeof where, "link %.250s", narrow->name);
+    return check_mtu(tp, narrow->mtu_bytes, where, err);
+}
+
+/* What no way of this network could carry, and what is wrong on any. */
+static enum gw_status transport_check(const struct net *n, const struct net_transport *tp,
+                                      const char *where, struct gw_error *err)
+{
+    uint32_t mtu_bytes = n->graph->link_count ? 0 : 1500;
+
+    for (uint32_t i = 0; i < n->graph->link_count; i++)
+        if (n->graph->link[i].mtu_bytes > mtu_bytes)
+            mtu_bytes = n->graph->link[i].mtu_bytes;
+    return check_mtu(tp, mtu_bytes, where, err);
+}
+
 struct net_transport *net_add_transport(struct net *n, struct gw_value *v, struct gw_error *err)
 {
     struct net_transport *tp = calloc(1, sizeof *tp);
@@ -1268,7 +1318,7 @@ struct net_transport *net_add_transport(struct net *n, struct gw_value *v, struc
         n->ext_bytes = tp->ops->ext_bytes;
     if (tp->ops->level == GW_TP_FLUID && fluid_new(n, tp, err) != GW_OK)
         return NULL;
-    return tp;
+    return transport_check(n, tp, where, err) == GW_OK ? tp : NULL;
 }
 
 /* ---- the end ------------------------------------------------------------------------------ */

@@ -268,6 +268,7 @@ struct net_conf {
     uint64_t link_sample_ps;      /* 0: no link samples                                         */
     bool     flow_records;
     const char *data_dir;         /* of the study: user tables are looked up there              */
+    uint64_t until_ps;            /* end of the run, 0: when all is done                        */
 };
 
 struct net {
@@ -410,6 +411,9 @@ void *net_ext_get(void *net, const struct gw_pkt *p);
 const struct gw_flips *net_flips(const struct net *n, const struct gw_pkt *p);
 void net_host_functions(struct gw_host *h);        /* fills what emu/net answers               */
 struct net_transport *net_add_transport(struct net *n, struct gw_value *v, struct gw_error *err);
+/* Can flows of @tp take the path? The sentence names the link with the smallest MTU. */
+enum gw_status net_transport_fits(const struct net *n, const struct net_transport *tp,
+                                  const uint32_t *path, uint32_t len, struct gw_error *err);
 void net_host_receive(struct net *n, struct gw_pkt *p, uint64_t now_ps);
 /* Starts the transfer of @m between the nodes of its ranks. */
 void net_send(struct net *n, struct net_msg *m, uint64_t now_ps);

@@ -729,10 +729,15 @@ static void send_dry(struct rt *rt, struct net_msg *m, uint64_t now_ps)
     struct gw_pkt p = { .src = m->src_node, .dst = m->dst_node, .len_bytes = 1514,
                         .priority = m->priority, .tag = m->layer << 8 | (m->cls & 0xff) };
     struct net_dry_path d;
+    struct gw_error err = { 0 };
     uint64_t delay;
 
     len = m->src_node == m->dst_node || !m->bytes ? 0 :
           net_path(rt->net, m->src_node, m->dst_node, (uint32_t)m->id, path, 64);
+    if (len && net_transport_fits(rt->net, m->tp, path, len, &err) != GW_OK) {
+        net_fail(rt->net, err.code, err.text);
+        return;
+    }
     rt->net->dry_tp = m->tp;
     d = net_dry_path(rt->net, path, len, &p, m->tp->streams);
     delay = (uint64_t)(d.delay_s * 1e12 + 0.5);
@@ -1042,6 +1047,8 @@ static void frame_fire(void *owner, uint64_t now_ps)
     }
     s->arrival++;
     next = next_arrival(s);
+    if (next >= GW_NEVER - 1 && rt->net->conf.until_ps)
+        return;                                     /* the run ends before that                */
     if (next >= GW_NEVER - 1) {
         char text[256];
 
@@ -1054,21 +1061,46 @@ static void frame_fire(void *owner, uint64_t now_ps)
     gw_engine_timer_set(rt->net->engine, &s->timer, next);
 }
 
-/* A frame that no link of its path would take is refused before the run. */
-static enum gw_status frame_fits(struct net *n, const struct rt_frames *s, struct gw_error *err)
+static uint64_t frames_begin(const struct gw_job *job, const struct gw_frame_source *f)
 {
-    uint32_t path[64], len = net_path(n, s->src, s->dst, 0, path, 64);
+    return job->start_ps > GW_NEVER - f->start_ps ? GW_NEVER - 1 : job->start_ps + f->start_ps;
+}
+
+/* The last arrival, by mean intervals, has to come within time, unless the run ends before. */
+static enum gw_status frames_in_time(const struct net *n, const struct gw_job *job,
+                                     const struct gw_frame_source *f, const char *where,
+                                     struct gw_error *err)
+{
+    uint64_t last = f->count ? (f->count - 1) / (f->burst ? f->burst : 1) : 0;
+    uint64_t span = gw_mul_div(last, f->interval_ps, 1), start = frames_begin(job, f);
+
+    if (n->conf.until_ps || span < GW_NEVER - 1 - start)
+        return GW_OK;
+    return gw_fail(err, GW_RANGE, "%s: the last of %llu frames would come %.3g days after the first, "
+                   "at %.3g s, and time ends with day 213; lower count or interval, or say `until:`",
+                   where, (unsigned long long)f->count,
+                   (double)last * (double)f->interval_ps / 8.64e16, (double)start * 1e-12);
+}
+
+/* A frame that no link of its path would take is refused before the run. */
+static enum gw_status frame_check(struct gw_job *job, uint32_t from,
+                                  const struct gw_frame_source *f, const char *where,
+                                  struct gw_error *err)
+{
+    struct net *n = ((struct rt *)job->rt)->net;
+    uint32_t path[64], len = from < job->ranks && f->to < job->ranks ?
+                             net_path(n, job->node[from], job->node[f->to], 0, path, 64) : 0;
 
     for (uint32_t i = 0; i < len; i++) {
         const struct gw_graph_link *l = &n->graph->link[path[i] / 2];
 
-        if (s->f.size_bytes > l->mtu_bytes + GW_ETH_BYTES)
+        if (f->size_bytes > l->mtu_bytes + GW_ETH_BYTES)
             return gw_fail(err, GW_PARAM, "%s: frames of %u bytes do not fit link %s, whose mtu is "
                            "%u (frames of %u bytes); use a smaller size or a larger mtu",
-                           s->rank->job->where, s->f.size_bytes, l->name, l->mtu_bytes,
+                           where, f->size_bytes, l->name, l->mtu_bytes,
                            l->mtu_bytes + GW_ETH_BYTES);
     }
-    return GW_OK;
+    return frames_in_time(n, job, f, where, err);
 }
 
 static enum gw_status frame_source(struct gw_program *p, const struct gw_frame_source *f,
@@ -1090,8 +1122,7 @@ static enum gw_status frame_source(struct gw_program *p, const struct gw_frame_s
     s->src = r->node;
     s->dst = r->job->rank[f->to].node;
     s->out = net_next(rt->net, s->src, s->dst, 0);
-    s->start_ps = r->job->job.start_ps > GW_NEVER - f->start_ps ? GW_NEVER - 1
-                                                               : r->job->job.start_ps + f->start_ps;
+    s->start_ps = frames_begin(&r->job->job, f);
     snprintf(name, sizeof name, "job/%s/rank/%u/frames/%u/%llu", r->job->job.name,
              p->rank, f->flow, (unsigned long long)rt->frame_count);
     gw_rng_open(&s->rng, rt->net->conf.seed, name);
@@ -1106,7 +1137,7 @@ static enum gw_status frame_source(struct gw_program *p, const struct gw_frame_s
         return GW_OK;
     }
     gw_engine_timer_set(rt->net->engine, &s->timer, s->start_ps);
-    return frame_fits(rt->net, s, err);
+    return frame_check(&r->job->job, p->rank, f, r->job->where, err);
 }
 
 void rt_frame_load(const struct rt *rt, double *load_bps)
@@ -1189,6 +1220,7 @@ void rt_host_functions(struct gw_host *h)
     h->op_add = op_add;
     h->op_watch = op_watch;
     h->frame_source = frame_source;
+    h->frame_check = frame_check;
     h->job_set_ranks = job_set_ranks;
     h->node_by_name = node_by_name;
     h->host_count = host_count;

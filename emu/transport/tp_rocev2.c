@@ -645,21 +645,37 @@ static void roce_cc_init(struct gw_tx *tx, struct roce_tx *t, uint64_t now)
     cc->ops->init(cc, now);
 }
 
+/* Bytes of each packet that carry the hops' telemetry. */
+static uint32_t roce_int_bytes(const struct gw_cc_ops *cc)
+{
+    return cc && cc->telemetry ? ROCE_INT_BYTES : 0;
+}
+
+static enum gw_status roce_check(const void *conf, const struct gw_cc_ops *cc, uint32_t mtu_bytes,
+                                 struct gw_error *err)
+{
+    uint32_t more = roce_int_bytes(cc);
+
+    if (!cc)
+        return gw_fail(err, GW_PARAM, "`cc` is empty; say none for no control");
+    if (roce_mtu(conf, mtu_bytes, more) >= 4)
+        return GW_OK;
+    return gw_fail(err, GW_PARAM, "an IP MTU of %u bytes leaves no room for payload; allowed are %u "
+                   "and more", mtu_bytes,
+                   ROCE_IP_BYTES + ROCE_RETH_BYTES + ROCE_IMM_BYTES + more + 4);
+}
+
 static enum gw_status roce_tx_init(struct gw_tx *tx, uint64_t now, struct gw_error *err)
 {
     struct roce_tx *t = tx->priv;
     const struct roce_conf *c = tx->conf;
-    uint32_t more = tx->cc.ops && tx->cc.ops->telemetry ? ROCE_INT_BYTES : 0;
+    uint32_t more = roce_int_bytes(tx->cc.ops);
     uint64_t bdp = gw_mul_div(tx->cc.nic_rate_bps, tx->cc.base_rtt_ps, 8 * GW_PS_PER_S);
 
-    if (!tx->cc.ops)
-        return gw_fail(err, GW_PARAM, "transport rocev2: `cc` is empty; say none for no control");
+    if (roce_check(c, tx->cc.ops, tx->mtu_bytes, err) != GW_OK)
+        return err->code;
     t->conf = c;
     t->mtu = roce_mtu(c, tx->mtu_bytes, more);
-    if (t->mtu < 4)
-        return gw_fail(err, GW_PARAM, "transport rocev2: an IP MTU of %u bytes leaves no room for "
-                       "payload; allowed are %u and more", tx->mtu_bytes,
-                       ROCE_IP_BYTES + ROCE_RETH_BYTES + ROCE_IMM_BYTES + more + 4);
     t->base_bytes = ROCE_BASE_BYTES + more;
     t->window_bytes = c->window_bytes ? c->window_bytes
                       : c->selective && tx->cc.nic_rate_bps ? bdp + 3 * (uint64_t)t->mtu
@@ -922,6 +938,7 @@ static const struct gw_transport_ops roce_ops = {
     .wire_bytes   = roce_wire_bytes,
     .ext_bytes    = sizeof(struct gw_telemetry),
     .trailer      = roce_trailer,
+    .check        = roce_check,
 };
 
 static const struct gw_param roce_params[] = {

@@ -2235,19 +2235,27 @@ static void tcp_tx_fire(void *owner, uint64_t now)
     tcp_arm(tx, t);
 }
 
+static enum gw_status tcp_check(const void *conf, const struct gw_cc_ops *cc, uint32_t mtu_bytes,
+                                struct gw_error *err)
+{
+    if (!tcp_mss(conf, mtu_bytes))
+        return gw_fail(err, GW_RANGE, "an MTU of %u bytes has no room for TCP's headers; at least 53 "
+                       "are needed", mtu_bytes);
+    if (!cc)
+        return gw_fail(err, GW_PARAM, "`cc` is empty; tcp needs a congestion control, and cubic is "
+                       "the usual one");
+    return GW_OK;
+}
+
 static enum gw_status tcp_tx_init(struct gw_tx *tx, uint64_t now, struct gw_error *err)
 {
     struct tcp_tx *t = tx->priv;
     struct gw_cc *cc = &tx->cc;
 
     t->conf = tx->conf;
+    if (tcp_check(t->conf, cc->ops, tx->mtu_bytes, err) != GW_OK)
+        return err->code;
     t->mss = tcp_mss(t->conf, tx->mtu_bytes);
-    if (!t->mss)
-        return gw_fail(err, GW_RANGE, "flow %u: an MTU of %u bytes has no room for TCP's headers; "
-                       "at least 53 are needed", tx->flow, tx->mtu_bytes);
-    if (!cc->ops)
-        return gw_fail(err, GW_PARAM, "flow %u: tcp needs a congestion control, and none was set; "
-                       "cubic is the usual one", tx->flow);
     t->opts = tcp_opts(t->conf);
     t->wscale = tcp_wscale(t->conf);
     t->hdr_bytes = TCP_L3_BYTES + tcp_opt_bytes(t->opts);
@@ -3046,6 +3054,7 @@ static const struct gw_transport_ops tcp_ops = {
     .ext_bytes    = sizeof(struct tcp_ext),
     .describe     = tcp_describe,
     .trace_columns = tcp_trace_columns,
+    .check        = tcp_check,
 };
 
 static const struct gw_param tcp_params[] = {

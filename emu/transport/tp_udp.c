@@ -548,6 +548,27 @@ static void udp_tx_packet(struct gw_tx *tx, struct gw_pkt *p, uint64_t now)
     udp_output(tx, t, now);
 }
 
+static enum gw_status udp_check(const void *conf, const struct gw_cc_ops *cc, uint32_t mtu_bytes,
+                                struct gw_error *err)
+{
+    (void)cc;
+    if (udp_mss(conf, mtu_bytes))
+        return GW_OK;
+    return gw_fail(err, GW_RANGE, "an MTU of %u bytes has no room for headers of %u; a larger one is "
+                   "right", mtu_bytes, UDP_HEAD_BYTES - GW_ETH_BYTES);
+}
+
+static enum gw_status fec_check(const void *conf, const struct gw_cc_ops *cc, uint32_t mtu_bytes,
+                                struct gw_error *err)
+{
+    const struct udp_conf *c = conf;
+
+    if (c->n <= c->k || c->n - c->k > UDP_PARITY_MAX)
+        return gw_fail(err, GW_PARAM, "n = %u with k = %u; n = %u to %u is right", c->n, c->k,
+                       c->k + 1, c->k + UDP_PARITY_MAX);
+    return udp_check(conf, cc, mtu_bytes, err);
+}
+
 static enum gw_status udp_tx_init(struct gw_tx *tx, enum udp_mode mode, struct gw_error *err)
 {
     struct udp_tx *t = tx->priv;
@@ -555,14 +576,9 @@ static enum gw_status udp_tx_init(struct gw_tx *tx, enum udp_mode mode, struct g
 
     t->conf = c;
     t->mode = mode;
+    if ((mode == UDP_FEC ? fec_check : udp_check)(c, NULL, tx->mtu_bytes, err) != GW_OK)
+        return err->code;
     t->mss = udp_mss(c, tx->mtu_bytes);
-    if (!t->mss)
-        return gw_fail(err, GW_RANGE, "flow %u: an MTU of %u bytes has no room for headers of %u; "
-                       "a larger one is right", tx->flow, tx->mtu_bytes,
-                       UDP_HEAD_BYTES - GW_ETH_BYTES);
-    if (mode == UDP_FEC && (c->n <= c->k || c->n - c->k > UDP_PARITY_MAX))
-        return gw_fail(err, GW_PARAM, "transport fec: n = %u with k = %u; n = %u to %u is right",
-                       c->n, c->k, c->k + 1, c->k + UDP_PARITY_MAX);
     t->srtt_ps = tx->base_rtt_ps;
     t->poll_due_ps = GW_NEVER;
     t->pace = (struct gw_timer){ .fire = udp_pace_fire, .owner = tx, .comp = tx->comp };
@@ -1030,7 +1046,7 @@ static enum gw_status datagram_rx_init(struct gw_rx *rx, uint64_t now, struct gw
 
 static const struct gw_transport_ops datagram_ops = {
     UDP_OPS, .tx_init = datagram_tx_init, .rx_init = datagram_rx_init,
-    .wire_bytes = udp_wire_bytes,
+    .wire_bytes = udp_wire_bytes, .check = udp_check,
 };
 
 static const struct gw_param datagram_params[] = {
@@ -1062,7 +1078,7 @@ static enum gw_status bounded_rx_init(struct gw_rx *rx, uint64_t now, struct gw_
 
 static const struct gw_transport_ops bounded_ops = {
     UDP_OPS, .tx_init = bounded_tx_init, .rx_init = bounded_rx_init,
-    .wire_bytes = udp_wire_bytes,
+    .wire_bytes = udp_wire_bytes, .check = udp_check,
 };
 
 static const struct gw_param bounded_params[] = {
@@ -1108,6 +1124,7 @@ static uint64_t fec_wire_bytes(const void *conf, uint64_t payload, uint32_t mtu_
 
 static const struct gw_transport_ops fec_ops = {
     UDP_OPS, .tx_init = fec_tx_init, .rx_init = fec_rx_init, .wire_bytes = fec_wire_bytes,
+    .check = fec_check,
 };
 
 static const struct gw_param fec_params[] = {

@@ -182,7 +182,13 @@ struct gw_host {
     /* Are there filters at @q or at one of its classes? */
     bool (*has_filters)(const struct gw_qdisc *q);
 
-    void (*spare[25])(void);
+    /* In job_init, behind job_set_ranks: can rank @from send these frames? No frame that a link of the
+     * way would not take, none beyond the end of time. @where goes in front of the sentence. */
+    enum gw_status (*frame_check)(struct gw_job *job, uint32_t from,
+                                  const struct gw_frame_source *f, const char *where,
+                                  struct gw_error *err);
+
+    void (*spare[24])(void);
 };
 
 #endif

@@ -279,7 +279,12 @@ struct gw_transport_ops {
      * by events of that host. 0: none. It lives to the end of the run. */
     size_t shared_bytes;
     bool   sprays;              /* each packet takes its own way, whatever `route:` says       */
-    void (*spare[5])(void);
+    /* Optional, packet level: can a flow be opened with this configuration and congestion control
+     * (NULL: none) over a path whose smallest IP MTU is @mtu_bytes? For a refusal before the run; the
+     * sentence comes without a place. */
+    enum gw_status (*check)(const void *conf, const struct gw_cc_ops *cc, uint32_t mtu_bytes,
+                            struct gw_error *err);
+    void (*spare[4])(void);
 };
 
 #endif

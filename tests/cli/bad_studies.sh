@@ -60,8 +60,32 @@ study "$top" "$tcp" "$job" 'links: {h0-s0: {loss: 1%, channel: {kind: ber, ber: 
 bad 'loss beside a channel' 'loss: 0.*beside the channel'
 study 'topology: {kind: pair, rate: 1gbit}' "$tcp" 'jobs:' \
     '  - {name: p, traffic: frames, from: a, to: b, size: 9000, interval: 1ms, count: 3}'
-refused 'frames beyond the mtu' '^study\.yaml:6:5: frames of 9000 bytes do not fit link v, whose mtu is 1500' \
-    check study.yaml
+bad 'frames beyond the mtu' 'frames of 9000 bytes do not fit link v, whose mtu is 1500'
+study 'topology: {kind: pair, rate: 1gbit}' "$tcp" 'jobs:' '  - {name: p, traffic: frames, from: a, to: b, generators: [' \
+    '    {size: 900, interval: 1ms, count: 3},' '    {size: 1515, interval: 1ms, count: 3}]}'
+refused 'the generator whose frames are beyond the mtu' '^study\.yaml:8:5: frames of 1515 bytes' run study.yaml
+study 'topology: {kind: pair, rate: 1gbit}' "$tcp" 'jobs:' \
+    '  - {name: p, traffic: frames, from: a, to: b, size: 900, interval: 1000s, count: 18448}'
+bad 'frames beyond the end of time' 'the last of 18448 frames would come 214 days after the first'
+for tp in 'tcp, cc: ""|`cc` is empty' 'rocev2, cc: ""|`cc` is empty; say none' \
+    'fec, k: 10, n: 5|n = 5 with k = 10; n = 11 to 42' \
+    'rocev2, cc: hpcc|an IP MTU of 68 bytes leaves no room for payload; allowed are 112'; do
+    study 'topology: {kind: pair, rate: 1gbit, mtu: 68}' "transport: {kind: ${tp%|*}}" \
+        'jobs: [{name: f, traffic: flows, flows: [{from: a, to: b, bytes: 9kB}]}]'
+    bad "transport ${tp%|*}" "transport ${tp%%,*}: ${tp#*|}"
+done
+# What only shows while the study is played leaves nothing either, whoever made the directory.
+study 'topology: {graph: {nodes: [a, s, b], hosts: [a, b], links: [' \
+    '  {name: in, ends: [a, s], rate: 1gbit, mtu: 68}, {name: out, ends: [s, b], rate: 1gbit}]}}' \
+    'transport: {kind: rocev2, cc: hpcc}' 'capture: [{dev: "in:a"}]' \
+    'jobs: [{name: f, traffic: flows, flows: [{from: a, to: b, bytes: 9kB}]}]'
+mkdir empty
+for out in new empty; do
+    refused "an mtu on the way, into $out" '^flow 0 from a to b: transport rocev2: .* 68 bytes' \
+        run study.yaml -q -o $out
+done
+refused 'an mtu on the way: check' '^link in: transport rocev2: .* 68 bytes' check study.yaml
+rmdir empty
 for gen in 'interval: 1ms, load: 80%, ' 'interval: 1ms, rate: 1mbit, '; do
     study 'topology: {kind: pair, rate: 1gbit}' "$tcp" 'jobs:' \
         "  - {name: p, traffic: frames, from: a, to: b, size: 900, ${gen}count: 3}"

@@ -133,6 +133,15 @@ static enum gw_status fake_frames(struct gw_program *p, const struct gw_frame_so
     return GW_OK;
 }
 
+static enum gw_status fake_frame_check(struct gw_job *job, uint32_t from,
+                                       const struct gw_frame_source *s, const char *where,
+                                       struct gw_error *err)
+{
+    if (from < job->ranks && s->to < job->ranks)
+        return GW_OK;
+    return gw_fail(err, GW_BUG, "%s: frames before the ranks were set", where);
+}
+
 static void fake_close(struct fake_job *f)
 {
     for (uint32_t i = 0; f->rank && i < f->job.ranks; i++) {
@@ -206,6 +215,7 @@ static struct fake_job *fake_open(const char *text, uint32_t hosts, uint32_t rad
     f->host.host_node     = fake_host_node;
     f->host.topo_radix    = fake_radix;
     f->host.frame_source  = fake_frames;
+    f->host.frame_check   = fake_frame_check;
     f->job.host = &f->host;
     f->job.name = "test";
     f->job.seed = 1;

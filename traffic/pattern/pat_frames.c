@@ -141,13 +141,13 @@ static enum gw_status frames_add(struct gw_job *job, const struct gen_conf *g, u
     if (!more)
         return gw_fail(err, GW_NOMEM, "%s: out of memory for generators", where);
     j->source = more;
-    more[j->count++] = (struct gw_frame_source){
+    more[j->count] = (struct gw_frame_source){
         .to = j->to, .flow = g->flow, .size_bytes = (uint32_t)g->size_bytes,
         .interval_ps = interval_ps, .start_ps = g->start_ps, .count = g->count,
         .burst = frames_burst(g), .ecn = (uint8_t)g->ecn, .priority = g->priority,
         .dscp = (uint8_t)g->dscp, .poisson = g->arrivals == FRAMES_POISSON,
     };
-    return GW_OK;
+    return job->host->frame_check(job, j->from, &more[j->count++], where, err);
 }
 
 /* The entries of `generators:`; `arrivals` beside the list is their default, and `start` is when
@@ -214,9 +214,10 @@ static enum gw_status frames_prepare(struct gw_job *job, struct gw_error *err)
     if (job->iterations > 1)
         return gw_fail(err, GW_PARAM, "%s: frames know no iterations, here are %u; `count` says "
                        "how long they last", where, job->iterations);
-    st = conf->generators ? frames_list(job, h->value_get(job->value, "generators"), err)
-                          : frames_add(job, &conf->one, job->given >> FRAMES_OWN_ROWS, where, err);
-    return st != GW_OK ? st : gw_rankmap_close(job, &j->map, err);
+    if (gw_rankmap_close(job, &j->map, err) != GW_OK)
+        return err->code;
+    return conf->generators ? frames_list(job, h->value_get(job->value, "generators"), err)
+                            : frames_add(job, &conf->one, job->given >> FRAMES_OWN_ROWS, where, err);
 }
 
 static enum gw_status frames_job_init(struct gw_job *job, struct gw_error *err)
