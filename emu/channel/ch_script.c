@@ -3,8 +3,10 @@
  *
  * A list of rules for tests of transports: drop this segment at its first passing, hold that one
  * back, mark a third. No dice. Packets are told apart by what their transport says of them
- * (gw_host.pkt_facts); segment N is what begins at byte N x `segment` of the flow. With several
- * flows on the link each has its own counts; packets of other kinds pass.
+ * (gw_host.pkt_facts). Segment N of a transport that numbers its packets is packet N of the flow,
+ * trimmed or not; of tcp, which counts bytes, it is what begins at byte N x `segment`. An ACK is all
+ * that says what has come: NACKs, pulls, reports too. With several flows on the link each has its
+ * own counts; other packets (CNPs, parity, pause frames) pass.
  *
  *     d:SEG:OCC     the OCC-th passing of segment SEG (from 0) is dropped; OCC 0: each
  *     D:A:B:OCC     so is that of segments A to B
@@ -15,7 +17,7 @@
  *                   sender
  *     h:N:M:US      the N-th to M-th pure ACK of the receiver is held back
  *     y:N           the N-th SYN, Y:N the N-th SYN/ACK
- *     f:N           the N-th FIN without data of the sender, F:N of the receiver
+ *     f:N           the N-th FIN without data of the sender, or fence of a datagram; F:N of the receiver
  *
  * The same rules may stand on both directions of a link: each names packets of one. A rule that
  * nothing meets is no error. Left out: anything by time (`outage`).
@@ -309,7 +311,7 @@ static uint32_t script_transit(struct gw_channel *c, struct gw_pkt *p, uint64_t 
     if (!c->host->pkt_facts(c->net, p, &f))
         return GW_FATE_PASS;
     if (f.what & GW_WHAT_DATA) {
-        uint64_t segment = f.offset / s->segment_bytes;
+        uint64_t segment = f.number != UINT64_MAX ? f.number : f.offset / s->segment_bytes;
 
         if (watched(s, segment))
             fate |= data_fate(s, p, segment, count_passing(c, key_of(p->flow, segment)), extra_ps);
@@ -355,7 +357,7 @@ static const struct gw_param script_params[] = {
       "to M-th pure ACK of the receiver, A:N:M of the sender, h:N:M:US holds it back; y:N drops the "
       "N-th SYN, Y:N SYN/ACK, f:N FIN without data of the sender, F:N of the receiver." },
     { "segment", GW_P_BYTES, offsetof(struct script_conf, segment_bytes), "1448", "1", "64KiB",
-      "Bytes of the stream that count as one segment." },
+      "Bytes of the stream that count as one segment of tcp; other transports number their packets." },
 };
 
 GW_PLUGIN(gw_channel_script) = {

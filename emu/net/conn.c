@@ -1132,7 +1132,7 @@ static bool pkt_facts(void *net, const struct gw_pkt *p, struct gw_pkt_facts *fa
     struct net *n = net;
     const struct net_conn *c = p->flags & GW_PKT_FRAME ? NULL : n->conn[p->flow];
 
-    *facts = (struct gw_pkt_facts){ 0 };
+    *facts = (struct gw_pkt_facts){ .number = UINT64_MAX };
     if (c && c->tp->ops->describe)
         c->tp->ops->describe(p, facts);
     return facts->what != 0;

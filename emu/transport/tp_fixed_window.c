@@ -278,6 +278,17 @@ static uint32_t fw_encode(const struct gw_pkt *p, const void *ext, const struct 
     return (uint32_t)(b - buf);
 }
 
+static void fw_describe(const struct gw_pkt *p, struct gw_pkt_facts *f)
+{
+    const struct fw_hdr *h = (const struct fw_hdr *)(const void *)p->tp;
+
+    f->what = p->flags & GW_PKT_REVERSE ? GW_WHAT_ACK : GW_WHAT_DATA;
+    if (f->what == GW_WHAT_DATA) {
+        f->number = h->number;
+        f->bytes = h->len;
+    }
+}
+
 static uint64_t fw_wire_bytes(const void *conf, uint64_t payload, uint32_t mtu_bytes,
                               uint64_t *frames)
 {
@@ -300,6 +311,7 @@ static const struct gw_transport_ops fw_ops = {
     .tx_room      = fw_tx_room,
     .encode       = fw_encode,
     .wire_bytes   = fw_wire_bytes,
+    .describe     = fw_describe,
 };
 
 static const struct gw_param fw_params[] = {

@@ -248,8 +248,8 @@ static void ndp_tx_fire(void *owner, uint64_t now)
         return;
     lost = now >= rto ? gw_pw_expire(&t->win, now - rto) : 0;
     if (lost || now >= gw_later(t->progress_ps, rto)) {
+        tx->stats.timeouts++;
         if (now >= gw_later(t->progress_ps, rto)) {   /* silence: ask for an answer            */
-            tx->stats.timeouts++;
             t->rtt.backoff += t->rtt.backoff < NDP_BACKOFF_MAX;
             t->progress_ps = now;
             lost = 1;
@@ -460,6 +460,17 @@ static uint32_t ndp_encode(const struct gw_pkt *p, const void *ext, const struct
     return (uint32_t)(b - buf);
 }
 
+static void ndp_describe(const struct gw_pkt *p, struct gw_pkt_facts *f)
+{
+    const struct ndp_hdr *h = (const struct ndp_hdr *)(const void *)p->tp;
+
+    f->what = h->kind == NDP_DATA ? GW_WHAT_DATA : GW_WHAT_ACK;
+    if (h->kind == NDP_DATA) {
+        f->number = h->number;
+        f->bytes = h->len;
+    }
+}
+
 static uint64_t ndp_wire_bytes(const void *conf, uint64_t payload, uint32_t mtu_bytes,
                                uint64_t *frames)
 {
@@ -484,6 +495,7 @@ static const struct gw_transport_ops ndp_ops = {
     .tx_room      = ndp_tx_room,
     .encode       = ndp_encode,
     .wire_bytes   = ndp_wire_bytes,
+    .describe     = ndp_describe,
 };
 
 static const struct gw_param ndp_params[] = {

@@ -907,6 +907,16 @@ static uint32_t roce_trailer(const struct gw_pkt *p, const uint8_t *frame, uint3
     return gw_icrc(frame, used, len, end) ? GW_ICRC_BYTES : 0;
 }
 
+static void roce_describe(const struct gw_pkt *p, struct gw_pkt_facts *f)
+{
+    const struct roce_hdr *h = (const struct roce_hdr *)(const void *)p->tp;
+
+    if (!(p->flags & GW_PKT_REVERSE))
+        *f = (struct gw_pkt_facts){ h->offset, h->bytes, GW_WHAT_DATA, h->index };
+    else if (h->op == ROCE_ACK)
+        f->what = GW_WHAT_ACK;
+}
+
 /* Data packets of one message alone. */
 static uint64_t roce_wire_bytes(const void *conf, uint64_t payload, uint32_t mtu_bytes,
                                 uint64_t *frames)
@@ -936,6 +946,7 @@ static const struct gw_transport_ops roce_ops = {
     .tx_room      = roce_tx_room,
     .encode       = roce_encode,
     .wire_bytes   = roce_wire_bytes,
+    .describe     = roce_describe,
     .ext_bytes    = sizeof(struct gw_telemetry),
     .trailer      = roce_trailer,
     .check        = roce_check,

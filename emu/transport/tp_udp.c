@@ -54,6 +54,7 @@ struct udp_hdr {
     uint16_t len;                /* payload                                                    */
     uint8_t  kind;               /* enum udp_kind                                              */
     uint8_t  parity;             /* which one of its block                                     */
+    uint32_t packet;             /* data: its number on the flow, low half                      */
 };
 _Static_assert(sizeof(struct udp_hdr) <= sizeof(((struct gw_pkt *)0)->tp), "32 bytes per packet");
 
@@ -79,6 +80,7 @@ struct udp_out {                 /* a message at the sender                     
     uint64_t start, end, post_ps;
     uint64_t coder_ps;           /* when the coder begins with it                              */
     uint64_t report_ps;          /* poll that the newest report answers                        */
+    uint32_t packet;             /* number of its first on the flow, low half                  */
     uint32_t packets, next;      /* next: first packet that was never sent                     */
     uint32_t parity;             /* parity packets sent of the block at hand                   */
     uint32_t fences;             /* still to be sent                                           */
@@ -97,6 +99,7 @@ struct udp_tx {
     struct udp_out *out;         /* ring by number                                             */
     uint32_t room;
     uint32_t first, cur, end;    /* oldest that is not done, the one being sent, behind last   */
+    uint32_t packet;             /* number of the next message's first packet, low half        */
     struct udp_repair *repair;   /* ring                                                       */
     uint32_t repair_room, repair_at, repairs;
     uint64_t coder_free_ps;
@@ -207,8 +210,10 @@ static void udp_tx_message(struct gw_tx *tx, uint64_t start, uint64_t end, uint6
         return;
     o = udp_out(t, t->end++);
     *o = (struct udp_out){ .start = start, .end = end, .post_ps = now,
+                           .packet = t->packet,
                            .packets = udp_packets(end - start, t->mss),
                            .fences = t->mode == UDP_BOUNDED ? 1 : c->fence };
+    t->packet += o->packets;
     if (t->mode == UDP_FEC) {
         uint64_t blocks = (o->packets + c->k - 1) / c->k;
         uint64_t passes = c->code == UDP_RS ? (uint64_t)c->k * (c->n - c->k) : c->k;
@@ -265,6 +270,7 @@ static struct gw_pkt *udp_packet(struct gw_tx *tx, const struct udp_out *o, uint
     h->index = index;
     h->len = (uint16_t)len;
     h->kind = (uint8_t)kind;
+    h->packet = o->packet + index;
     p->len_bytes = UDP_HEAD_BYTES + len;
     return p;
 }
@@ -995,6 +1001,18 @@ static uint32_t udp_encode(const struct gw_pkt *p, const void *ext, const struct
     return (uint32_t)(b - buf);
 }
 
+static void udp_describe(const struct gw_pkt *p, struct gw_pkt_facts *f)
+{
+    const struct udp_hdr *h = (const struct udp_hdr *)(const void *)p->tp;
+
+    if (h->kind == UDP_DATA)
+        *f = (struct gw_pkt_facts){ 0, h->len, GW_WHAT_DATA, h->packet };
+    else if (p->flags & GW_PKT_REVERSE)
+        f->what = GW_WHAT_ACK;
+    else if (h->kind == UDP_FENCE)
+        f->what = GW_WHAT_CLOSE;
+}
+
 static uint64_t udp_wire_bytes(const void *conf, uint64_t payload, uint32_t mtu_bytes,
                                uint64_t *frames)
 {
@@ -1008,7 +1026,7 @@ static uint64_t udp_wire_bytes(const void *conf, uint64_t payload, uint32_t mtu_
     .tx_bytes = sizeof(struct udp_tx), .rx_bytes = sizeof(struct udp_rx),                      \
     .header_bytes = UDP_HEAD_BYTES, .tx_fini = udp_tx_fini, .rx_fini = udp_rx_fini,            \
     .tx_write = udp_tx_write, .tx_packet = udp_tx_packet, .rx_packet = udp_rx_packet,          \
-    .tx_room = udp_tx_write, .encode = udp_encode,                                              \
+    .tx_room = udp_tx_write, .encode = udp_encode, .describe = udp_describe,                   \
     .ext_bytes = sizeof(struct udp_ext), .tx_message = udp_tx_message,                         \
     .rx_expect = udp_rx_expect
 

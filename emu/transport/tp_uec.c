@@ -429,6 +429,17 @@ static uint32_t uec_encode(const struct gw_pkt *p, const void *ext, const struct
     return (uint32_t)(b - buf);
 }
 
+static void uec_describe(const struct gw_pkt *p, struct gw_pkt_facts *f)
+{
+    const struct uec_hdr *h = (const struct uec_hdr *)(const void *)p->tp;
+
+    f->what = h->kind == UEC_DATA ? GW_WHAT_DATA : GW_WHAT_ACK;
+    if (h->kind == UEC_DATA) {
+        f->number = h->number;
+        f->bytes = h->len;
+    }
+}
+
 static uint64_t uec_wire_bytes(const void *conf, uint64_t payload, uint32_t mtu_bytes,
                                uint64_t *frames)
 {
@@ -453,6 +464,7 @@ static const struct gw_transport_ops uec_ops = {
     .tx_room      = uec_tx_room,
     .encode       = uec_encode,
     .wire_bytes   = uec_wire_bytes,
+    .describe     = uec_describe,
 };
 
 static const struct gw_param uec_params[] = {

@@ -213,9 +213,12 @@ enum gw_pkt_what {
 };
 
 struct gw_pkt_facts {
-    uint64_t offset;             /* data: of its first byte; ACK: next byte expected           */
+    uint64_t offset;             /* data: of its first byte; ACK: next byte expected. Of who
+                                    counts bytes                                               */
     uint32_t bytes;              /* payload                                                    */
     uint8_t  what;               /* or of enum gw_pkt_what; 0: nothing is known                */
+    uint64_t number;             /* data: the packet's on its flow, from 0, the same each time it
+                                    is sent; UINT64_MAX: the transport counts bytes            */
 };
 
 /* ---- ops ---------------------------------------------------------------------------------- */
@@ -264,7 +267,8 @@ struct gw_transport_ops {
      * it is the receive that a program has posted. Must not call rx_message itself. */
     void (*rx_expect)(struct gw_rx *rx, uint64_t start, uint64_t end, uint64_t sent_ps,
                       uint64_t now_ps);
-    /* Optional: what @p is, for those who look at it on its way (scripted channels). */
+    /* Optional: what @p is, for those who look at it on its way (scripted channels); @facts comes
+     * with nothing known and number UINT64_MAX. */
     void (*describe)(const struct gw_pkt *p, struct gw_pkt_facts *facts);
     /* Optional: names of the columns, with commas between, of the lines that a traced sender hands
      * to gw_host.trace: one per packet sent or received, with its state behind it. */

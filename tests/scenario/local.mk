@@ -9,4 +9,4 @@ check_scripts += tests/scenario/loss_tolerant.sh
 check_scripts += tests/scenario/roce.sh
 EXTRA_DIST += tests/scenario/roce_icrc.py
 check_scripts += tests/scenario/any_loss.sh
-check_scripts += tests/scenario/oracles.sh
+check_scripts += tests/scenario/oracles.sh tests/scenario/packet_scripts.sh
