@@ -395,6 +395,9 @@ void net_port_room(struct net_port *o, uint64_t now_ps);
 void net_all_books(struct net *n, uint64_t now_ps);
 void net_port_queue(struct net_port *o, uint64_t now_ps, uint64_t *bytes, uint64_t *pkts);
 void net_drop(struct net *n, struct net_port *o, struct gw_pkt *p, enum gw_drop_reason why);
+/* What the disciplines of @o did not take: dropped, or sent back to where it is from. */
+void net_refuse(struct net *n, struct net_port *o, struct gw_pkt *p, enum gw_drop_reason why,
+                uint64_t now_ps);
 uint64_t net_nic_room(struct gw_tx *tx, uint64_t now_ps);
 void net_port_timer_init(struct net_port *o);
 void net_log_receive(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t now_ps);

@@ -268,7 +268,7 @@ static void send_lossless(struct net *n, struct net_port *o, struct gw_pkt *p, u
         hold(n, in, p->len_bytes, now_ps);
     if (gw_tree_enqueue(o->tree, p, now_ps) == GW_Q_DROPPED) {
         net_pfc_release(o, p, now_ps);
-        net_drop(n, o, p, root->drop_reason);
+        net_refuse(n, o, p, root->drop_reason, now_ps);
     } else {
         net_port_note_queue(o, root->backlog_bytes, root->backlog_pkts);
     }

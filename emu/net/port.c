@@ -19,6 +19,8 @@
 
 void net_drop(struct net *n, struct net_port *o, struct gw_pkt *p, enum gw_drop_reason why)
 {
+    if (why == GW_DROP_RETURNED)                    /* where nothing can go back from           */
+        why = GW_DROP_QUEUE_FULL;
     if (o)
         o->drops[why]++;
     n->drops[why]++;
@@ -26,6 +28,26 @@ void net_drop(struct net *n, struct net_port *o, struct gw_pkt *p, enum gw_drop_
     if (!(p->flags & GW_PKT_FRAME) && n->conn[p->flow])
         n->conn[p->flow]->dropped_pkts++;
     net_pkt_free(n, p);
+}
+
+void net_refuse(struct net *n, struct net_port *o, struct gw_pkt *p, enum gw_drop_reason why,
+                uint64_t now_ps)
+{
+    uint32_t out, node = p->src;
+
+    if (GW_LIKELY(why != GW_DROP_RETURNED) || o->from == node || p->flags & GW_PKT_REVERSE) {
+        net_drop(n, o, p, why);
+        return;
+    }
+    o->drops[why]++;
+    p->src = p->dst;
+    p->dst = node;
+    p->flags |= GW_PKT_REVERSE;
+    out = net_next(n, o->from, node, p->hash);
+    if (GW_UNLIKELY(out == GW_NONE))
+        net_drop(n, NULL, p, GW_DROP_NO_ROUTE);
+    else
+        net_port_send(n, &n->port[out], p, now_ps);
 }
 
 static void note_wait(struct net_port *o, uint64_t wait)
@@ -436,6 +458,7 @@ static bool buffer_admits(const struct net_port *o, uint32_t len)
 static void send_queued(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t now_ps)
 {
     struct gw_qdisc *root = o->tree->root;
+    enum gw_verdict v;
 
     if (GW_UNLIKELY(o->pfc != NULL)) {
         net_pfc_send(o, p, now_ps);
@@ -449,11 +472,12 @@ static void send_queued(struct net *n, struct net_port *o, struct gw_pkt *p, uin
         net_drop(n, o, p, GW_DROP_SHARED_BUFFER);
         return;
     }
-    if (gw_tree_enqueue(o->tree, p, now_ps) == GW_Q_DROPPED)
-        net_drop(n, o, p, root->drop_reason);
-    else
+    v = gw_tree_enqueue(o->tree, p, now_ps);
+    if (v != GW_Q_DROPPED)
         note_queue(o, root->backlog_bytes, root->backlog_pkts);
     net_buffer_sync(o);
+    if (v == GW_Q_DROPPED)
+        net_refuse(n, o, p, root->drop_reason, now_ps);
     wake(n, o, now_ps);
 }
 

@@ -5,25 +5,25 @@
  * goes on in a queue of its own, so that the receiver learns at once what was lost. By a coin's fall
  * the arriving packet or the last of those that wait is trimmed, which breaks phase effects. Headers
  * and other short packets (acknowledgements, pulls) are served first, but after `ratio` of them in a
- * row one full packet gets its turn. Both queues are bounded; headers beyond are dropped. Only
+ * row one full packet gets its turn. Both queues are bounded; headers of trimmed packets beyond go
+ * back to their senders (`return: no` drops them, as other short packets are). Only
  * packets whose transport can do with a header are trimmed (GW_PKT_TRIMMABLE); others are dropped.
  * This is gradwire's own; tc has no word for it. Handley et al., "Re-architecting datacenter
  * networks and stacks for low latency and high performance", SIGCOMM 2017, section 3.1; the same
  * trimming is part of Ultra Ethernet 1.0. With `mark` below `limit` it marks, too, as UEC wants.
- *
- * Left out: return of headers to their senders when their queue overflows, too.
  */
 #include <gradwire/gradwire.h>
 
 struct ndp_conf {
     uint32_t limit, ratio, mark_min, mark_max;   /* packets                                     */
     uint64_t header_bytes, trim_bytes, small_bytes;
+    bool     give_back;
 };
 
 struct ndp {
     struct gw_pktq data, header;
     uint32_t row;                    /* headers sent since the last full packet                 */
-    uint64_t trimmed, header_drops;
+    uint64_t trimmed, header_drops, returned;
 };
 
 static enum gw_status ndp_init(struct gw_qdisc *q, struct gw_error *err)
@@ -71,8 +71,11 @@ static enum gw_verdict ndp_header(struct gw_qdisc *q, struct gw_pkt *p)
     struct ndp *s = q->priv;
 
     if (s->header.bytes + p->sched_bytes > c->header_bytes) {
-        s->header_drops++;
-        q->drop_reason = GW_DROP_QUEUE_FULL;
+        bool back = c->give_back && (p->flags & (GW_PKT_TRIMMED | GW_PKT_REVERSE)) == GW_PKT_TRIMMED;
+
+        s->returned += back;
+        s->header_drops += !back;
+        q->drop_reason = back ? GW_DROP_RETURNED : GW_DROP_QUEUE_FULL;
         return GW_Q_DROPPED;
     }
     gw_pktq_push(&s->header, p);
@@ -142,6 +145,7 @@ static void ndp_reset(struct gw_qdisc *q, uint64_t now_ps)
 static const struct gw_stat ndp_stats[] = {
     { "trimmed", offsetof(struct ndp, trimmed), "packets cut to their headers" },
     { "header_drops", offsetof(struct ndp, header_drops), "short packets that found no room" },
+    { "returned", offsetof(struct ndp, returned), "headers without room that went back" },
 };
 
 static const struct gw_qdisc_ops ndp_ops = {
@@ -167,6 +171,8 @@ static const struct gw_param ndp_params[] = {
       "Length of a trimmed packet." },
     { "small", GW_P_BYTES, offsetof(struct ndp_conf, small_bytes), "128", "14", "9000",
       "Packets up to this length count as short." },
+    { "return", GW_P_BOOL, offsetof(struct ndp_conf, give_back), "yes", NULL, NULL,
+      "Headers of trimmed packets that find no room go back to their senders; no: they are lost." },
     { "mark_min", GW_P_U32, offsetof(struct ndp_conf, mark_min), "0", "0", "1000000",
       "Full packets that wait when marking begins, by chance." },
     { "mark_max", GW_P_U32, offsetof(struct ndp_conf, mark_max), "0", "0", "1000000",

@@ -16,13 +16,16 @@
  * wants pulls for what it has; the receiver adds one for each packet that came trimmed. A message
  * that is posted while nothing is out is pushed anew, up to a window.
  *
+ * A header that finds no room in a switch comes back to its sender, which keeps the packet ready for
+ * the next pull; where no pull and no other answer is to come it sends again at once.
+ *
  * Nothing hangs: while anything is out or waits for pulls a timer runs. When it ends, packets that
  * were sent a timeout ago and not answered are lost; if nothing is, one packet goes without being
  * asked for, which brings back pulls. The timeout doubles while nothing comes back.
  *
  * Headers in captures are UDP and 20 bytes of our own, for NDP has no registered format.
  *
- * Left out: return-to-sender, path penalties, incast priorities of pulls, a connection set-up (the
+ * Left out: path penalties, incast priorities of pulls, a connection set-up (the
  * first window needs none), FIN.
  */
 #include <gradwire/plugin.h>
@@ -57,6 +60,7 @@ struct ndp_conf {
 struct ndp_tx {
     struct gw_pw_tx win;
     uint64_t pulls;              /* highest number of a pull, widened                           */
+    uint64_t due;                /* pulls at least that NACKs have promised                     */
     struct gw_rtt rtt;
     uint64_t progress_ps;        /* when something came back last                               */
     uint32_t credit;             /* packets that may go                                         */
@@ -201,6 +205,20 @@ static void ndp_tx_room(struct gw_tx *tx, uint64_t now)
     ndp_output(tx, tx->priv, now);
 }
 
+/* A header has come back. */
+static void ndp_returned(struct gw_tx *tx, struct ndp_tx *t, const struct ndp_hdr *h, uint64_t now)
+{
+    uint64_t number = gw_pw_number(t->win.una, h->number);
+
+    if (number < t->win.una || number >= t->win.nxt ||
+        gw_pw_at(&t->win, number)->sent_ps != h->stamp_ps || !gw_pw_lose(&t->win, number))
+        return;
+    t->progress_ps = now;
+    if (!t->win.out_pkts && !t->credit && t->due <= t->pulls)
+        t->credit = 1;
+    ndp_output(tx, t, now);
+}
+
 static void ndp_tx_packet(struct gw_tx *tx, struct gw_pkt *p, uint64_t now)
 {
     struct ndp_tx *t = tx->priv;
@@ -208,7 +226,12 @@ static void ndp_tx_packet(struct gw_tx *tx, struct gw_pkt *p, uint64_t now)
     uint64_t pulls = gw_pw_number(t->pulls, h->pulls), number, acked = t->win.una;
 
     if (GW_UNLIKELY(p->flags & (GW_PKT_CORRUPT | GW_PKT_TRIMMED))) {
+        struct ndp_hdr back = *h;
+        bool good = !(p->flags & GW_PKT_CORRUPT);
+
         tx->host->pkt_free(tx->net, p);
+        if (good)
+            ndp_returned(tx, t, &back, now);
         return;
     }
     t->progress_ps = now;
@@ -224,8 +247,10 @@ static void ndp_tx_packet(struct gw_tx *tx, struct gw_pkt *p, uint64_t now)
         if (h->kind == NDP_ACK)
             gw_pw_ack(&t->win, number);
         else if (number >= t->win.una && number < t->win.nxt &&
-                 gw_pw_at(&t->win, number)->sent_ps == h->stamp_ps)
+                 gw_pw_at(&t->win, number)->sent_ps == h->stamp_ps) {
             gw_pw_lose(&t->win, number);
+            t->due = gw_max(t->due, t->pulls) + 1;
+        }
         gw_rtt_sample(&t->rtt, now - h->stamp_ps);
     }
     tx->host->pkt_free(tx->net, p);

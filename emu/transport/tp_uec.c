@@ -230,18 +230,32 @@ static void uec_tx_room(struct gw_tx *tx, uint64_t now)
     uec_output(tx, tx->priv, now);
 }
 
+/* Packet @number, sent at @stamp_ps, has lost its payload. */
+static void uec_nacked(struct uec_tx *t, uint64_t number, uint64_t stamp_ps, uint64_t now)
+{
+    if (number >= t->win.una && number < t->win.nxt &&
+        gw_pw_at(&t->win, number)->sent_ps == stamp_ps && gw_pw_lose(&t->win, number))
+        uec_trimmed(t, gw_pw_at(&t->win, number)->len, now);
+}
+
 static void uec_tx_packet(struct gw_tx *tx, struct gw_pkt *p, uint64_t now)
 {
     struct uec_tx *t = tx->priv;
     const struct uec_hdr h = *uec_hdr(p);
     uint64_t number = gw_pw_number(t->win.una, h.number), una = t->win.una;
     uint64_t rtt = now - h.stamp_ps;
-    bool good = !(p->flags & (GW_PKT_CORRUPT | GW_PKT_TRIMMED));
+    bool good = !(p->flags & GW_PKT_CORRUPT), back = p->flags & GW_PKT_TRIMMED;
     uint32_t bytes;
 
     tx->host->pkt_free(tx->net, p);
     if (GW_UNLIKELY(!good))
         return;
+    if (GW_UNLIKELY(back)) {                        /* its own header, from a switch            */
+        t->progress_ps = now;
+        uec_nacked(t, number, h.stamp_ps, now);
+        uec_output(tx, t, now);
+        return;
+    }
     tx->stats.acks_in++;
     tx->stats.ce_in += h.ce;
     t->progress_ps = now;
@@ -251,9 +265,7 @@ static void uec_tx_packet(struct gw_tx *tx, struct gw_pkt *p, uint64_t now)
         t->grant_bytes = h.grant;
     uec_round(t, now);
     if (h.kind == UEC_NACK) {
-        if (number >= t->win.una && number < t->win.nxt &&
-            gw_pw_at(&t->win, number)->sent_ps == h.stamp_ps && gw_pw_lose(&t->win, number))
-            uec_trimmed(t, gw_pw_at(&t->win, number)->len, now);
+        uec_nacked(t, number, h.stamp_ps, now);
     } else {
         bytes = gw_pw_ack(&t->win, number);
         t->round_acked += bytes;

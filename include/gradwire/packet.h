@@ -15,7 +15,8 @@ enum gw_ecn { GW_ECN_NOT_ECT = 0, GW_ECN_ECT1 = 1, GW_ECN_ECT0 = 2, GW_ECN_CE = 
 
 enum gw_pkt_flag {
     GW_PKT_REVERSE = 1,      /* travels from the flow's receiver to its sender (an ACK)        */
-    GW_PKT_TRIMMED = 2,      /* payload cut off by a queue; orig_len_bytes has the old length  */
+    GW_PKT_TRIMMED = 2,      /* payload cut off by a queue; orig_len_bytes has the old length. With
+                                GW_PKT_REVERSE: a header that comes back to its sender          */
     GW_PKT_FRAME   = 4,      /* a numbered test frame of `traffic: frames`; no transport       */
     GW_PKT_CORRUPT = 8,      /* bits were flipped on the way (gw_host.pkt_flip); receivers discard
                                 it if a check sum sees them                                    */

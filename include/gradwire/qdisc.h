@@ -23,7 +23,8 @@
 
 enum gw_verdict {
     GW_Q_QUEUED,          /* the discipline holds it                                           */
-    GW_Q_DROPPED,         /* host frees it; q->drop_reason says why                            */
+    GW_Q_DROPPED,         /* host frees it; q->drop_reason says why. GW_DROP_RETURNED: a header
+                             with GW_PKT_TRIMMED that a switch sends back to where it is from  */
     GW_Q_TRIMMED,         /* held, but len_bytes was cut (flags has GW_PKT_TRIMMED)            */
 };
 
@@ -39,7 +40,8 @@ enum gw_verdict {
     X(LINK_DOWN,  "link_down",  "the link was down")                        \
     X(NO_ROUTE,   "no_route",   "the switch knows no way")                  \
     X(SHARED_BUFFER, "shared_buffer", "the switch's memory had no room")    \
-    X(PURGED,     "purged",     "its discipline was taken out or replaced")
+    X(PURGED,     "purged",     "its discipline was taken out or replaced") \
+    X(RETURNED,   "returned",   "not lost: its header goes back to its sender")
 enum gw_drop_reason {
 #define GW_DROP_ENUM(name, key, text) GW_DROP_##name,
     GW_DROP_MAP(GW_DROP_ENUM)

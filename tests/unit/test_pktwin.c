@@ -141,24 +141,39 @@ static struct gw_pkt *packet(struct gw_pkt *store, uint32_t i, uint32_t bytes, b
     return p;
 }
 
+/* A discipline with the options of @text, pairs of name and value, else the defaults. */
+static void ndp_open(struct gw_qdisc *q, struct ndp_conf *conf, const char *const *text)
+{
+    const struct gw_qdisc_ops *ops = gw_qdisc_ndp.ops;
+    struct gw_error err = { 0 };
+
+    CU_ASSERT_FATAL(sizeof *conf >= ops->conf_bytes);
+    for (uint32_t i = 0; i < gw_qdisc_ndp.param_count; i++) {
+        const struct gw_param *row = &gw_qdisc_ndp.params[i];
+        const char *value = row->def;
+
+        for (const char *const *t = text; *t; t += 2)
+            if (!strcmp(*t, row->name))
+                value = t[1];
+        CU_ASSERT_EQUAL(gw_param_set(row, conf, value, "test", &err), GW_OK);
+    }
+    *q = (struct gw_qdisc){ .ops = ops, .mtu_bytes = 1514, .conf = conf,
+                            .priv = calloc(1, ops->priv_bytes) };
+    CU_ASSERT_PTR_NOT_NULL_FATAL(q->priv);
+    gw_rng_open(&q->rng, 1, "ndp");
+    CU_ASSERT_EQUAL(ops->init(q, &err), GW_OK);
+}
+
 /* Eight wait, more are trimmed; headers go first, ten to one; no packet is lost or doubled. */
 static void trimming(void)
 {
     const struct gw_qdisc_ops *ops = gw_qdisc_ndp.ops;
-    struct gw_qdisc q = { .ops = ops, .mtu_bytes = 1514 };
+    struct gw_qdisc q;
     struct ndp_conf conf;
     struct gw_pkt store[64], *p;
     uint32_t full = 0, headers = 0, run = 0, seen[64] = { 0 }, swapped = 0;
-    struct gw_error err = { 0 };
 
-    CU_ASSERT_FATAL(sizeof conf >= ops->conf_bytes);
-    for (uint32_t i = 0; i < gw_qdisc_ndp.param_count; i++)
-        CU_ASSERT_EQUAL(gw_param_set(&gw_qdisc_ndp.params[i], &conf, gw_qdisc_ndp.params[i].def,
-                                     "test", &err), GW_OK);
-    q.conf = &conf;
-    q.priv = calloc(1, ops->priv_bytes);
-    gw_rng_open(&q.rng, 1, "ndp");
-    CU_ASSERT_EQUAL(ops->init(&q, &err), GW_OK);
+    ndp_open(&q, &conf, (const char *const[]){ NULL });
     for (uint32_t i = 0; i < 40; i++) {
         enum gw_verdict v = ops->enqueue(&q, packet(store, i, 1500, true), 0);
 
@@ -188,11 +203,51 @@ static void trimming(void)
     free(q.priv);
 }
 
+/* Headers beyond the room for them go back; with `return: no`, and what is no such header, are lost. */
+static void giving_back(void)
+{
+    static const struct {
+        const char *give_back;
+        uint32_t bytes;
+        uint8_t  flags;
+        enum gw_drop_reason want;
+    } row[] = {
+        { "yes", 1500, GW_PKT_TRIMMABLE, GW_DROP_RETURNED },
+        { "yes", 64, GW_PKT_TRIMMABLE | GW_PKT_TRIMMED, GW_DROP_RETURNED },
+        { "yes", 64, GW_PKT_TRIMMABLE | GW_PKT_TRIMMED | GW_PKT_REVERSE, GW_DROP_QUEUE_FULL },
+        { "yes", 64, GW_PKT_REVERSE, GW_DROP_QUEUE_FULL },
+        { "yes", 64, 0, GW_DROP_QUEUE_FULL },
+        { "yes", 1500, 0, GW_DROP_QUEUE_FULL },
+        { "no", 1500, GW_PKT_TRIMMABLE, GW_DROP_QUEUE_FULL },
+        { "no", 64, GW_PKT_TRIMMABLE | GW_PKT_TRIMMED, GW_DROP_QUEUE_FULL },
+    };
+
+    for (size_t i = 0; i < GW_ARRAY_LEN(row); i++) {
+        struct gw_pkt store[16];
+        struct ndp_conf conf;
+        struct gw_qdisc q = { 0 };
+        enum gw_verdict v;
+
+        ndp_open(&q, &conf, (const char *const[]){ "headers", "256", "return", row[i].give_back, NULL });
+        for (uint32_t k = 0; k < 12; k++)               /* eight, and four headers              */
+            q.ops->enqueue(&q, packet(store, k, 1500, true), 0);
+        *packet(store, 12, row[i].bytes, false) =
+            (struct gw_pkt){ .len_bytes = row[i].bytes, .sched_bytes = row[i].bytes, .flow = 12,
+                             .flags = row[i].flags };
+        v = q.ops->enqueue(&q, &store[12], 0);
+        CHECK_ROW(v == GW_Q_DROPPED && q.drop_reason == row[i].want,
+                  "row %zu: verdict %d, reason %d, want %d", i, (int)v, (int)q.drop_reason,
+                  (int)row[i].want);
+        free(q.priv);
+    }
+}
+
 static const struct gw_case cases[] = {
     { "packets out, lost and acknowledged", sender },
     { "packets that come in any order", receiver },
     { "numbers from their low halves", numbers },
     { "eight packets wait, the rest is trimmed", trimming },
+    { "headers without room go back", giving_back },
     { NULL, NULL },
 };
 
