@@ -565,7 +565,7 @@ static void take_samples(void *owner, uint64_t now_ps)
         net_port_queue(o, now_ps, &s.queue_bytes, &s.queue_pkts);
         sent = o->sent_bytes - (o->mode == PORT_ARITHMETIC ? s.queue_bytes : 0);
         for (int k = 0; k < GW_DROP_COUNT; k++)
-            drops += o->drops[k];
+            drops += k == GW_DROP_RETURNED ? 0 : o->drops[k];
         s.sent_bytes = sent - o->sample_bytes;
         s.drops = drops - o->sample_drops;
         s.marked_pkts = marks - o->sample_marks;
