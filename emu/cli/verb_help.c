@@ -143,8 +143,9 @@ static const struct part {
       "`log: [{dev: \"v:a\", kind: packets}]` writes DIR/packets-v-a.csv, a row for each test frame "
       "(`gradwire help frames`) that came to the device: job, flow, seq, size_bytes; sent_ps: it "
       "came to the device, in picoseconds of simulated time; received_ps: it was at the other end, "
-      "empty if it never was; ce: with a congestion mark; flips: with a flipped bit. A copy has a "
-      "row of its own behind the others. Real headers of all packets are in a capture: `gradwire "
+      "empty if it never was; ce: with a congestion mark; flips: its flipped bits; lost: why it "
+      "never came, as in the table link_drop of the records, empty if it came or is still on its "
+      "way. A copy has a row of its own, also one that is lost. Real headers of all packets are in a capture: `gradwire "
       "help capture`." },
     { "buffer",
       "`buffer:` gives switches a packet memory that their ports share with dynamic thresholds." },

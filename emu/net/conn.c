@@ -1107,13 +1107,14 @@ static struct gw_pkt *pkt_copy(void *net, const struct gw_pkt *p)
     *d = *p;
     d->next = NULL;
     d->ext = GW_NONE;
-    if (p->ext == GW_NONE)
-        return d;
-    if (!ext_alloc(n, d)) {
-        net_pkt_free(n, d);
-        return NULL;
+    if (p->ext != GW_NONE) {
+        if (!ext_alloc(n, d)) {
+            net_pkt_free(n, d);
+            return NULL;
+        }
+        memcpy(ext_at(n, d), ext_at(n, p), ext_stride(n));
     }
-    memcpy(ext_at(n, d), ext_at(n, p), ext_stride(n));
+    net_log_copy(n, d);
     return d;
 }
 

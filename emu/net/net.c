@@ -460,6 +460,18 @@ static enum gw_status write_traces(struct net *n, struct gw_error *err)
     return GW_OK;
 }
 
+/* Why the frame was lost, as in the records; empty: it was not. */
+static const char *lost_key(uint8_t why)
+{
+    static const char *const key[] = {
+#define LOST_KEY(name, key, text) key,
+        GW_DROP_MAP(LOST_KEY)
+#undef LOST_KEY
+    };
+
+    return why < GW_ARRAY_LEN(key) ? key[why] : "";
+}
+
 enum gw_status net_write_logs(struct net *n, struct gw_error *err)
 {
     if (write_traces(n, err) != GW_OK)
@@ -474,7 +486,7 @@ enum gw_status net_write_logs(struct net *n, struct gw_error *err)
         if (!f)
             return gw_fail(err, GW_IO, "%s: cannot be created: %m; the packet log needs a new "
                            "file in a directory that can be written", l->path);
-        fputs("job,flow,seq,size_bytes,sent_ps,received_ps,ce,flips\n", f);
+        fputs("job,flow,seq,size_bytes,sent_ps,received_ps,ce,flips,lost\n", f);
         for (uint64_t k = 0; k < l->count; k++) {
             const struct net_log_row *r = &l->row[k];
 
@@ -482,7 +494,7 @@ enum gw_status net_write_logs(struct net *n, struct gw_error *err)
                     r->size_bytes, (unsigned long long)r->sent_ps);
             if (r->received_ps != GW_NEVER)
                 fprintf(f, "%llu", (unsigned long long)r->received_ps);
-            fprintf(f, ",%u,%u\n", r->ce, r->flips);
+            fprintf(f, ",%u,%u,%s\n", r->ce, r->flips, lost_key(r->lost));
         }
         if (ferror(f) | fclose(f))
             return gw_fail(err, GW_IO, "%s: writing failed: %m; free some disk space", l->path);

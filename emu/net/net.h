@@ -237,12 +237,12 @@ struct net_pair {                 /* persistent streams between two ranks of a j
     bool     busy;                /* fluid: one is under way                                    */
 };
 
-struct net_log_row {
+struct net_log_row {              /* a frame's, or a copy's                                     */
     uint64_t sent_ps, received_ps;
     uint64_t seq;
     uint32_t job, flow, size_bytes;
     uint8_t  ce, flips;
-    bool     duplicate;
+    uint8_t  lost;                /* enum gw_drop_reason; GW_DROP_COUNT: it was not             */
 };
 
 struct net_trace {                /* lines of all senders of a job                              */
@@ -400,7 +400,8 @@ void net_refuse(struct net *n, struct net_port *o, struct gw_pkt *p, enum gw_dro
                 uint64_t now_ps);
 uint64_t net_nic_room(struct gw_tx *tx, uint64_t now_ps);
 void net_port_timer_init(struct net_port *o);
-void net_log_receive(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t now_ps);
+/* A copy of a test frame that is on a logged link gets a row of its own. */
+void net_log_copy(struct net *n, struct gw_pkt *copy);
 
 /* conn.c */
 /* Keeps @p, which may be NULL, until net_chunks_free(); returns it, NULL (and @p is freed): out of

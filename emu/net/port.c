@@ -15,6 +15,76 @@
 
 #include "emu/net/net.h"
 
+/* ---- packet log --------------------------------------------------------------------------- */
+
+/*
+ * Between the two ends of a logged link a test frame carries the place of its row in tp[2]: port + 1
+ * in the upper bits, the row's number in the lower ones; 0 elsewhere.
+ */
+#define LOG_PORT_SHIFT 40
+
+static struct net_log_row *log_row(struct net *n, const struct gw_pkt *p)
+{
+    uint64_t port = p->tp[2] >> LOG_PORT_SHIFT;
+
+    if (!(p->flags & GW_PKT_FRAME) || gw_pkt_is_pause(p) || !port)
+        return NULL;
+    return &n->port[port - 1].log->row[p->tp[2] & ((UINT64_C(1) << LOG_PORT_SHIFT) - 1)];
+}
+
+static void log_add(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t sent_ps)
+{
+    struct net_log *l = o->log;
+    struct net_log_row *r;
+
+    if (!(p->flags & GW_PKT_FRAME) || gw_pkt_is_pause(p))
+        return;
+    p->tp[2] = 0;
+    if (l->count == l->cap) {
+        uint64_t cap = l->cap ? l->cap * 2 : 1024;
+
+        r = realloc(l->row, cap * sizeof *r);
+        if (!r) {
+            net_fail(n, GW_NOMEM, "out of memory in the packet log; log fewer frames");
+            return;
+        }
+        l->row = r;
+        l->cap = cap;
+    }
+    l->row[l->count] = (struct net_log_row){
+        .sent_ps = sent_ps, .received_ps = GW_NEVER, .seq = p->tp[0], .lost = GW_DROP_COUNT,
+        .job = (uint32_t)(p->tp[1] >> 32), .flow = (uint32_t)p->tp[1], .size_bytes = p->len_bytes };
+    p->tp[2] = (uint64_t)(o->id + 1) << LOG_PORT_SHIFT | l->count++;
+}
+
+void net_log_copy(struct net *n, struct gw_pkt *copy)
+{
+    const struct net_log_row *r = log_row(n, copy);
+
+    if (r)
+        log_add(n, &n->port[(copy->tp[2] >> LOG_PORT_SHIFT) - 1], copy, r->sent_ps);
+}
+
+static void log_lost(struct net *n, const struct gw_pkt *p, enum gw_drop_reason why)
+{
+    struct net_log_row *r = log_row(n, p);
+
+    if (r)
+        r->lost = (uint8_t)why;
+}
+
+static void log_receive(struct net *n, struct gw_pkt *p, uint64_t now_ps)
+{
+    struct net_log_row *r = log_row(n, p);
+
+    if (!r)
+        return;
+    r->received_ps = now_ps;
+    r->ce = p->ecn == GW_ECN_CE;
+    r->flips = (uint8_t)(net_flips(n, p) ? net_flips(n, p)->count : 0);
+    p->tp[2] = 0;
+}
+
 /* ---- books -------------------------------------------------------------------------------- */
 
 void net_drop(struct net *n, struct net_port *o, struct gw_pkt *p, enum gw_drop_reason why)
@@ -25,7 +95,9 @@ void net_drop(struct net *n, struct net_port *o, struct gw_pkt *p, enum gw_drop_
         o->drops[why]++;
     n->drops[why]++;
     n->pkts_dropped++;
-    if (!(p->flags & GW_PKT_FRAME) && n->conn[p->flow])
+    if (p->flags & GW_PKT_FRAME)
+        log_lost(n, p, why);
+    else if (n->conn[p->flow])
         n->conn[p->flow]->dropped_pkts++;
     net_pkt_free(n, p);
 }
@@ -80,55 +152,6 @@ static inline uint64_t serialise(struct net_port *o, struct gw_pkt *p)
     o->sent_pkts++;
     o->sent_bytes += p->len_bytes;
     return transmission(o, p->len_bytes, &o->carry);
-}
-
-/* ---- packet log --------------------------------------------------------------------------- */
-
-static void log_sent(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t now_ps)
-{
-    struct net_log *l = o->log;
-    struct net_log_row *r;
-
-    if (!(p->flags & GW_PKT_FRAME))
-        return;
-    if (l->count == l->cap) {
-        uint64_t cap = l->cap ? l->cap * 2 : 1024;
-
-        r = realloc(l->row, cap * sizeof *r);
-        if (!r) {
-            net_fail(n, GW_NOMEM, "out of memory in the packet log; log fewer frames");
-            return;
-        }
-        l->row = r;
-        l->cap = cap;
-    }
-    r = &l->row[l->count];
-    *r = (struct net_log_row){ .sent_ps = now_ps, .received_ps = GW_NEVER, .seq = p->tp[0],
-                               .job = (uint32_t)(p->tp[1] >> 32), .flow = (uint32_t)p->tp[1],
-                               .size_bytes = p->len_bytes };
-    p->tp[2] = ++l->count;
-}
-
-void net_log_receive(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t now_ps)
-{
-    struct net_log *l = o->log;
-    struct net_log_row *r;
-
-    if (!(p->flags & GW_PKT_FRAME) || !p->tp[2] || p->tp[2] > l->count)
-        return;
-    r = &l->row[p->tp[2] - 1];
-    if (r->received_ps != GW_NEVER) {              /* a duplicate has a second row             */
-        struct net_log_row first = *r;
-
-        log_sent(n, o, p, first.sent_ps);
-        if (n->failed)
-            return;
-        r = &l->row[l->count - 1];
-        r->duplicate = true;
-    }
-    r->received_ps = now_ps;
-    r->ce = p->ecn == GW_ECN_CE;
-    r->flips = (uint8_t)(net_flips(n, p) ? net_flips(n, p)->count : 0);
 }
 
 /* ---- out to the wire ---------------------------------------------------------------------- */
@@ -484,7 +507,7 @@ static void send_queued(struct net *n, struct net_port *o, struct gw_pkt *p, uin
 void net_port_send(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t now_ps)
 {
     if (GW_UNLIKELY(o->flags & PORT_LOG))
-        log_sent(n, o, p, now_ps);
+        log_add(n, o, p, now_ps);
     if (GW_LIKELY(o->mode == PORT_ARITHMETIC))
         send_arithmetic(n, o, p, now_ps);
     else
@@ -634,7 +657,7 @@ static void arrive_observed(struct net *n, struct net_port *o, struct gw_pkt *p,
                           c ? &c->addr : NULL, net_flips(n, p), now_ps);
     }
     if (o->log)
-        net_log_receive(n, o, p, now_ps);
+        log_receive(n, p, now_ps);
 }
 
 void net_deliver(void *net, uint32_t node, struct gw_pkt *p, uint64_t now_ps)

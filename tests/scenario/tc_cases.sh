@@ -101,6 +101,39 @@ run s4q s4q.yaml
 same "S4: drops are not delays" "$(awk -F, 'NR > 1 {
         n++; if ($6 == "") drops++; else bad += $6 - $5 > 10.51e9 }
     END { print n, drops + 0, bad + 0 }' s4q/packets-v-a.csv)" "30 20 0"
+
+# --- copies: each frame and each copy has a row, with its arrival or the reason of its loss -------
+cat >copies.yaml <<'YAML'
+schema: 1
+name: copies
+seed: 5
+topology: {graph: {nodes: [a, s, b], hosts: [a, b], links: [{name: in, ends: [a, s], rate: 0, delay: 3us}, {name: out, ends: [s, b], rate: 30mbit, delay: 1ms}]}}
+links: {"in:a": {loss: 5%}}
+tc:
+  - "qdisc add dev in:a root netem duplicate 40% loss 30% delay 1ms 1ms"
+  - "qdisc add dev out:s root netem duplicate 40% loss 30% limit 4"
+jobs:
+  - {name: p, traffic: frames, from: a, to: b, size: 1000, interval: 300us, count: 20000}
+log: [{dev: "in:a"}, {dev: "out:s"}]
+YAML
+run copies copies.yaml
+sent=20000
+for dev in "in:a" "out:s"; do
+    log=copies/packets-${dev/:/-}.csv
+    same "copies: $dev: rows are frames and copies" "$(($(wc -l <"$log") - 1))" \
+        "$((sent + $(sql copies "select value from stat join link using(link) where link.name = '$dev' and
+            stat.name = 'duplicated'")))"
+    same "copies: $dev: rows with neither or both of arrival and reason" \
+        "$(awk -F, 'NR > 1 && ($6 != "") == ($9 != "")' "$log" | wc -l)" 0
+    same "copies: $dev: reasons" "$(awk -F, 'NR > 1 && $9 { n[$9]++ } END { for (r in n) print r "|" n[r] }' "$log" |
+        sort)" "$(sql copies "select reason, pkts from link_drop join link using(link) where name = '$dev'
+            order by reason")"
+    sent=$(awk -F, 'NR > 1 && $6 != ""' "$log" | wc -l)
+done
+same "copies: the copies of a second link are no rows of the first" "$sent" \
+    "$(sql copies "select delivered_pkts from link_total join link using(link) where name = 'out:s'")"
+same "copies: a queue that was full is among the reasons" "$(grep -c ',queue_full$' "$log" | sed 's/[1-9].*/some/')" some
+
 # --- training tags: bytes of the layers that a filter names, for every transport ----------------
 # Class 2 takes layers 100 to 165, no ACKs (their tags are 0); frames have headers of 4 to 10 %.
 for transport in '{kind: tcp}' '{kind: tcp, cc: bbr, streams: 3}' '{kind: rocev2, cc: dcqcn}' \
