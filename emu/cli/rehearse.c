@@ -176,7 +176,7 @@ static void stage_event(struct stage *s, const struct rehearse_line *l)
                  inner.code ? inner.text : "refused", rc);
         s->r->problem(s->r->ctx, text);
     } else if (!shows && s->dev != GW_NONE) {
-        gw_tree_advise(s->tree[s->dev], hear, s);
+        gw_tree_advise_touched(s->tree[s->dev], hear, s);
     }
 }
 

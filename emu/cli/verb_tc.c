@@ -217,7 +217,7 @@ static int command(struct bench *b, char *const *word, uint32_t count, FILE *out
     b->last = NULL;
     rc = gw_tc_run(&c, word, count, err);
     if (!rc && b->last && ftell(out) <= 0)
-        gw_tree_advise(b->last, note, &a);
+        gw_tree_advise_touched(b->last, note, &a);
     return rc;
 }
 

@@ -33,6 +33,7 @@ enum { HTB_DEPTH = 8, HTB_PRIOS = 8 };
 #define HTB_QUANTUM_MIN 1000u
 #define HTB_QUANTUM_MAX 200000u
 #define HTB_LOOKUPS 65535
+#define HTB_SENTENCES 4u         /* classes that advise() speaks of one by one                 */
 
 enum { HTB_GIVEN_DIRECT = 1 };
 
@@ -81,6 +82,8 @@ struct htb_class {
     uint32_t prio;
     int32_t  quantum;            /* bytes; below 0 (2^31 and above were given): a frame a turn */
     int      warn;               /* quantum was raised (-1) or lowered (1) into its range      */
+    bool     listed;             /* among h->warned                                            */
+    struct htb_class *older, *newer;  /* there                                                 */
     uint32_t lends, borrows;
     uint32_t active;             /* bit for each priority that has something below             */
     enum htb_mode mode;
@@ -99,6 +102,8 @@ struct htb_level {
 
 struct htb {
     struct gw_class_hash hash;
+    struct htb_class *warned;    /* the newest leaf whose quantum was moved into its range     */
+    uint32_t warnings;           /* how many there are                                         */
     struct htb_level level[HTB_DEPTH];
     uint32_t r2q, defcls, direct_qlen;
     struct gw_pktq direct;
@@ -662,8 +667,29 @@ static enum gw_status htb_init(struct gw_qdisc *q, struct gw_error *err)
     return GW_OK;
 }
 
+/* The list holds @cl if @in and if its quantum was moved, so that advise() need not look at all. */
+static void htb_list_warned(struct htb *h, struct htb_class *cl, bool in)
+{
+    if (cl->listed) {
+        if (cl->older)
+            cl->older->newer = cl->newer;
+        *(cl->newer ? &cl->newer->older : &h->warned) = cl->older;
+        h->warnings--;
+    }
+    cl->listed = in && cl->warn;
+    if (!cl->listed)
+        return;
+    cl->older = h->warned;
+    cl->newer = NULL;
+    if (h->warned)
+        h->warned->newer = cl;
+    h->warned = cl;
+    h->warnings++;
+}
+
 static void htb_free_class(struct gw_qdisc *q, struct htb_class *cl)
 {
+    htb_list_warned(q->priv, cl, false);
     if (cl->c.child)
         q->host->qdisc_free(cl->c.child);
     q->host->release(cl);
@@ -743,6 +769,7 @@ static void htb_make_inner(struct gw_qdisc *q, struct htb_class *parent, uint64_
     if (parent->mode != HTB_CAN_SEND)
         htb_unwait(h, parent);
     parent->mode = HTB_CAN_SEND;
+    htb_list_warned(h, parent, false);
     parent->level = (parent->parent ? parent->parent->level : HTB_DEPTH) - 1;
     memset(parent->feed, 0, sizeof parent->feed);
 }
@@ -754,6 +781,7 @@ static void htb_make_leaf(struct htb *h, struct htb_class *cl, struct gw_qdisc *
     if (cl->mode != HTB_CAN_SEND)
         htb_unwait(h, cl);
     cl->level = 0;
+    htb_list_warned(h, cl, true);
     memset(cl->feed, 0, sizeof cl->feed);
     memset(cl->deficit, 0, sizeof cl->deficit);
     cl->c.child = child;
@@ -798,12 +826,13 @@ static struct htb_class *htb_add(struct gw_qdisc *q, uint32_t classid, struct ht
     return cl;
 }
 
-static void htb_set_quantum(const struct htb *h, struct htb_class *cl,
-                            const struct htb_class_conf *c)
+static void htb_set_quantum(struct htb *h, struct htb_class *cl, const struct htb_class_conf *c)
 {
     uint64_t quantum = cl->rate.rate_bytes_s / h->r2q;
 
+    htb_list_warned(h, cl, false);
     cl->warn = 0;
+
     if (c->quantum) {
         quantum = c->quantum;
     } else if (quantum < HTB_QUANTUM_MIN) {
@@ -814,6 +843,7 @@ static void htb_set_quantum(const struct htb *h, struct htb_class *cl,
         cl->warn = 1;
     }
     cl->quantum = (int32_t)(uint32_t)quantum;
+    htb_list_warned(h, cl, true);
 }
 
 static enum gw_status htb_class_change(struct gw_qdisc *q, uint32_t classid, uint32_t parentid,
@@ -1154,6 +1184,27 @@ static void htb_outline(const struct gw_qdisc *q, uint32_t classid, uint32_t len
     }
 }
 
+/* A sentence for each of a few classes, or one for the newest and the number of the others. */
+static void htb_advise_quanta(const struct htb *h, void (*say)(void *ctx, const char *sentence),
+                              void *ctx)
+{
+    const struct htb_class *cl = h->warned;
+    bool all = h->warnings <= HTB_SENTENCES;
+    char text[320], more[64] = "";
+
+    while (all && cl && cl->older)
+        cl = cl->older;
+    if (!all)
+        snprintf(more, sizeof more, "; %u other classes are like it", h->warnings - 1);
+    for (; cl; cl = cl->newer) {
+        snprintf(text, sizeof text, "quantum of class %x:%x is %s: rate / r2q would be %llu bytes, "
+                 "%d are taken, so borrowed bandwidth is not shared by rates%s", cl->c.id >> 16,
+                 cl->c.id & 0xffff, cl->warn < 0 ? "small" : "big",
+                 (unsigned long long)(cl->rate.rate_bytes_s / h->r2q), cl->quantum, more);
+        say(ctx, text);
+    }
+}
+
 static void htb_advise(const struct gw_qdisc *q, void (*say)(void *ctx, const char *sentence),
                        void *ctx)
 {
@@ -1167,17 +1218,7 @@ static void htb_advise(const struct gw_qdisc *q, void (*say)(void *ctx, const ch
                  "whose priority is no class pass unshaped, ahead of all others", h->defcls);
         say(ctx, text);
     }
-    for (struct gw_qclass *c = gw_class_walk(&h->hash, NULL); c; c = gw_class_walk(&h->hash, c)) {
-        const struct htb_class *cl = htb_class(c);
-
-        if (cl->level || !cl->warn)
-            continue;
-        snprintf(text, sizeof text, "quantum of class %x:%x is %s: rate / r2q would be %llu bytes, "
-                 "%d are taken, so borrowed bandwidth is not shared by rates", c->id >> 16,
-                 c->id & 0xffff, cl->warn < 0 ? "small" : "big",
-                 (unsigned long long)(cl->rate.rate_bytes_s / h->r2q), cl->quantum);
-        say(ctx, text);
-    }
+    htb_advise_quanta(h, say, ctx);
 }
 
 static const struct gw_param htb_class_params[] = {

@@ -647,17 +647,12 @@ static enum gw_status netem_tc_parse(const struct gw_tc_args *a, void *conf, uin
 
 /* ---- taking a configuration --------------------------------------------------------------- */
 
-static bool netem_is(const struct gw_qdisc *q)
-{
-    return !strcmp(q->kind, "netem");
-}
-
 /* A netem in the tree under @top, other than @me, that duplicates (or any, if @any). */
 static bool netem_clash(const struct gw_qdisc *top, const struct gw_qdisc *me, bool any)
 {
     struct gw_qdisc *q = (struct gw_qdisc *)(uintptr_t)top;
 
-    if (top != me && netem_is(top) && (any || ((const struct netem *)top->priv)->duplicate))
+    if (top != me && top->ops == me->ops && (any || ((const struct netem *)top->priv)->duplicate))
         return true;
     if (!top->ops->class_walk)
         return false;

@@ -106,8 +106,8 @@ static bool complete(const struct gw_tree *t, struct frame *f, uint32_t *major)
     return true;
 }
 
-static int do_change(struct gw_tc_run *r, struct gw_qdisc *q, const struct frame *f,
-                     const struct gw_tc_args *a)
+static int do_change(struct gw_tc_run *r, struct gw_tree *t, struct gw_qdisc *q,
+                     const struct frame *f, const struct gw_tc_args *a)
 {
     const struct gw_qdisc_ops *ops = q->ops;
     void *conf = calloc(1, ops->class_conf_bytes + 1);
@@ -124,6 +124,8 @@ static int do_change(struct gw_tc_run *r, struct gw_qdisc *q, const struct frame
         rc = answers(r, f, "Invalid argument");
     else if (r->err->code != GW_OK)
         rc = gw_tc_words_exit(r->err->code);
+    else
+        t->touched = q;
     free(conf);
     return rc;
 }
@@ -142,6 +144,7 @@ static int do_delete(struct gw_tc_run *r, struct gw_tree *t, struct gw_qdisc *q,
     t->purging = false;
     if (st != GW_OK)
         return answers(r, f, "Invalid argument");
+    t->touched = q;
     return GW_TC_GOOD;
 }
 
@@ -175,7 +178,7 @@ static int act(struct gw_tc_run *r, struct gw_tree *t, struct frame *f, struct g
         return GW_TC_NO(r->err, GW_TC_KERNEL, "RTNETLINK answers: Invalid argument: \"%s\": the qdisc "
                         "is of another kind, %s", f->kind, q->kind);
     a->change = cl != NULL;
-    return do_change(r, q, f, a);
+    return do_change(r, t, q, f, a);
 }
 
 /* Reads the words for their own sake, so that tc's refusals come before the kernel's. */

@@ -72,6 +72,8 @@ struct gw_tree *gw_tc_dev(struct gw_tc_run *r, const char *name)
     if (!t)
         gw_fail(r->err, GW_SYNTAX, "Cannot find device \"%s\"%s%s", name, *inner.text ? ": " : "",
                 inner.text);
+    else
+        t->touched = NULL;
     return t;
 }
 

@@ -1475,6 +1475,26 @@ static uint32_t u32_table(const struct gw_tree *t, const struct gw_filter *f)
     return table;
 }
 
+/* Moves f->handle on to the first number that no other of the group has. */
+static void first_free(const struct gw_tree *t, struct gw_filter *f)
+{
+    uint32_t first = f->handle, count = 0, n = 0;
+    bool *taken;
+
+    for (const struct gw_filter *x = t->filters; x; x = x->next)
+        count += same_group(f, x);
+    taken = calloc((size_t)count + 1, sizeof *taken);
+    if (!taken)
+        return;                                     /* it may have a double; nothing breaks    */
+    for (const struct gw_filter *x = t->filters; x; x = x->next)
+        if (same_group(f, x) && x->handle >= first && x->handle - first < count)
+            taken[x->handle - first] = true;
+    while (taken[n])
+        n++;
+    f->handle = first + n;
+    free(taken);
+}
+
 /* The first free number: u32 nodes from 800, the others from 1. */
 static void number_filter(const struct gw_tree *t, struct gw_filter *f)
 {
@@ -1491,14 +1511,8 @@ static void number_filter(const struct gw_tree *t, struct gw_filter *f)
     } else if (f->handle) {
         return;
     }
-    for (f->handle = base | n;; f->handle++) {
-        const struct gw_filter *x = t->filters;
-
-        while (x && (x->parent != f->parent || x->pref != f->pref || x->handle != f->handle))
-            x = x->next;
-        if (!x)
-            return;
-    }
+    f->handle = base | n;
+    first_free(t, f);
 }
 
 static int check_group(struct reader *r, const struct frame *f, const struct gw_filter *first,
@@ -1564,6 +1578,7 @@ static int add_filter(struct reader *r, struct gw_tree *t, struct frame *f, unsi
         exchange(t, old, x);
     else
         insert(t, x);
+    t->touched = gw_tree_owner(t, x->parent);
     return GW_TC_GOOD;
 }
 
@@ -1626,6 +1641,7 @@ static int del(struct reader *r, struct gw_tree *t, struct frame *f)
     rc = check_group(r, f, first, kind);
     if (rc)
         return rc;
+    t->touched = gw_tree_owner(t, f->parent);
     if (f->handle) {
         if (is_u32(kind) && !(want.handle >> 20))
             want.handle |= first->handle & 0xfff00000;

@@ -327,6 +327,7 @@ static int do_change(struct gw_tc_run *r, struct gw_tree *t, struct gw_qdisc *q,
             return refused(r->err, q->kind);
         keep_rows(q, words->conf, words->given);
     }
+    t->touched = q;
     if (q == t->root)
         t->stab = f->stab;                           /* a line without `stab` takes it away    */
     return GW_TC_GOOD;
@@ -355,6 +356,7 @@ static int do_make(struct gw_tc_run *r, struct gw_tree *t, struct gw_qdisc *q,
     }
     if (f->parent == GW_TC_ROOT)
         t->stab = f->stab;
+    t->touched = q;
     return GW_TC_GOOD;
 }
 
@@ -378,6 +380,7 @@ static int do_remove(struct gw_tc_run *r, struct gw_tree *t, const struct frame 
         return kernel_no(r->err, t, "Invalid qdisc name", f->kind);
     if (!gw_tc_handle_of(q))
         return kernel_no(r->err, t, "Cannot delete qdisc with handle of zero", f->parent_word);
+    t->touched = q->up;
     gw_tree_remove(t, q, r->ctx->now_ps);
     return GW_TC_GOOD;
 }

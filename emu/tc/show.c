@@ -480,17 +480,18 @@ static uint32_t parent_of(const struct gw_qdisc *q, const struct gw_qclass *cl)
     return q->ops->class_change ? GW_TC_ROOT : q->handle;
 }
 
-/* Books of a class: its queue's, and those of all classes below it. */
-static void class_books(struct gw_qdisc *q, const struct gw_qclass *cl, struct books *b,
-                        unsigned depth)
+/* As the kernel: what waits is what its queue holds, all else may be the class's own. */
+static void class_books(const struct gw_qclass *cl, struct books *b)
 {
     if (cl->child)
         add_books(b, cl->child);
-    if (!q->ops->class_parent || depth == 0)
+    if (cl->books != GW_BOOKS_OWN)
         return;
-    for (struct gw_qclass *c = q->ops->class_walk(q, NULL); c; c = q->ops->class_walk(q, c))
-        if (q->ops->class_parent(q, c) == cl->id && c != cl)
-            class_books(q, c, b, depth - 1);
+    b->bytes = cl->sent_bytes;
+    b->packets = cl->sent_pkts;
+    b->drops = cl->dropped_pkts;
+    b->overlimits = cl->overlimits;
+    b->requeues = 0;
 }
 
 /* The kernel keeps books of classes only where there can be several. */
@@ -509,7 +510,7 @@ static void show_class_stats(struct gw_tc_run *r, struct gw_qdisc *q, const stru
 
     o->open(o, "stats", false);
     if (has_books(q)) {
-        class_books(q, cl, &b, 8);
+        class_books(cl, &b);
         show_books(w, &b);
     }
     o->close(o, false);

@@ -183,24 +183,92 @@ static void qdisc_kick(struct gw_qdisc *q, uint64_t now_ps)
 
 /* ---- making and freeing ------------------------------------------------------------------- */
 
-static void unlist(struct gw_tree *t, struct gw_qdisc *q)
+static struct gw_qdisc **slot_of(const struct gw_tree *t, uint32_t handle)
 {
-    struct gw_qdisc **at = &t->all;
-
-    while (*at && *at != q)
-        at = &(*at)->sibling;
-    if (*at)
-        *at = q->sibling;
+    return &t->slot[(uint32_t)gw_mix64(handle) & (t->slots - 1)];
 }
 
-static void list(struct gw_tree *t, struct gw_qdisc *q)
+static bool hash_room(struct gw_tree *t)
 {
-    struct gw_qdisc **at = &t->all;
+    uint32_t old = t->slots, slots = old ? 2 * old : 16;
+    struct gw_qdisc **from = t->slot, **to;
 
-    while (*at)
-        at = &(*at)->sibling;
+    if (t->hashed < old)
+        return true;
+    to = calloc(slots, sizeof *to);
+    if (!to)
+        return old != 0;                            /* longer chains                           */
+    t->slot = to;
+    t->slots = slots;
+    for (uint32_t i = 0; i < old; i++)
+        for (struct gw_qdisc *q = from[i], *next; q; q = next) {
+            struct gw_qdisc **at = slot_of(t, q->handle);
+
+            next = q->same_slot;
+            q->same_slot = *at;
+            *at = q;
+        }
+    free(from);
+    return true;
+}
+
+static void unlist(struct gw_tree *t, struct gw_qdisc *q)
+{
+    struct gw_qdisc **at = t->slot ? slot_of(t, q->handle) : NULL;
+
+    while (at && *at && *at != q)
+        at = &(*at)->same_slot;
+    if (at && *at) {
+        *at = q->same_slot;
+        t->hashed--;
+    }
+    if (q->before)
+        q->before->sibling = q->sibling;
+    else
+        t->all = q->sibling;
+    if (q->sibling)
+        q->sibling->before = q->before;
+    else
+        t->newest = q->before;
+    if (q->up)
+        q->up->below--;
+    q->listed = false;
+    if (t->touched == q)
+        t->touched = q->up && q->up->listed ? q->up : NULL;
+}
+
+static bool list(struct gw_tree *t, struct gw_qdisc *q)
+{
+    struct gw_qdisc **at;
+
+    if (!q->hidden && !hash_room(t))
+        return false;
+    if (!q->hidden) {
+        at = slot_of(t, q->handle);
+        q->same_slot = *at;
+        *at = q;
+        t->hashed++;
+    }
     q->sibling = NULL;
-    *at = q;
+    q->before = t->newest;
+    if (t->newest)
+        t->newest->sibling = q;
+    else
+        t->all = q;
+    t->newest = q;
+    if (q->up)
+        q->up->below++;
+    q->listed = true;
+    return true;
+}
+
+static void set_up(struct gw_qdisc *q, struct gw_qdisc *up)
+{
+    if (q->listed && q->up)
+        q->up->below--;
+    q->up = up;
+    if (q->listed && up)
+        up->below++;
 }
 
 static void bury(struct gw_qdisc *q)
@@ -217,7 +285,7 @@ static void free_below(struct gw_tree *t, const struct gw_qdisc *q)
 {
     struct gw_qdisc *x = t->all;
 
-    while (x) {
+    while (q->below && x) {
         if (x->up == q) {
             qdisc_free(x);
             x = t->all;
@@ -312,8 +380,12 @@ enum gw_status gw_tree_init(struct gw_tree *t, struct gw_qdisc *q, struct gw_err
         qdisc_free(q);
         return err->code;
     }
-    list(t, q);
-    q->listed = true;
+    if (!list(t, q)) {
+        if (q->ops->fini)
+            q->ops->fini(q);
+        qdisc_free(q);
+        return gw_fail(err, GW_NOMEM, "out of memory for a queue discipline");
+    }
     return GW_OK;
 }
 
@@ -354,7 +426,9 @@ static void empty(struct gw_tree *t, struct gw_qdisc *top, uint64_t now_ps)
     for (;;) {
         struct gw_qdisc *deepest = NULL;
 
-        for (struct gw_qdisc *q = t->all; q; q = q->sibling)
+        if (!top->below && top->backlog_pkts)
+            deepest = top;
+        for (struct gw_qdisc *q = top->below ? t->all : NULL; q; q = q->sibling)
             if (q->backlog_pkts && below(q, top) && (!deepest || below(q, deepest)))
                 deepest = q;
         if (!deepest)
@@ -406,6 +480,7 @@ void gw_tree_free(struct gw_tree *t)
     }
     gw_filter_free_all(t);
     gw_tree_forget(t);
+    free(t->slot);
     free((char *)(uintptr_t)t->conf.dev);
     free(t);
 }
@@ -429,10 +504,11 @@ void gw_tree_host(struct gw_host *h)
 
 struct gw_qdisc *gw_tree_find(const struct gw_tree *t, uint32_t handle)
 {
-    for (struct gw_qdisc *q = t->all; q; q = q->sibling)
-        if (!q->hidden && q->handle == handle)
-            return q;
-    return NULL;
+    struct gw_qdisc *q = t->slot ? *slot_of(t, handle) : NULL;
+
+    while (q && (q->hidden || q->handle != handle))
+        q = q->same_slot;
+    return q;
 }
 
 struct gw_qdisc *gw_tree_owner(const struct gw_tree *t, uint32_t classid)
@@ -478,7 +554,7 @@ enum gw_status gw_tree_graft(struct gw_tree *t, struct gw_qdisc *q, uint32_t par
     if (parent == GW_TC_ROOT) {
         old = t->root;
         t->root = q;
-        q->up = NULL;
+        set_up(q, NULL);
     } else {
         owner = gw_tree_owner(t, parent);
         if (!owner || !owner->ops->graft)
@@ -487,13 +563,13 @@ enum gw_status gw_tree_graft(struct gw_tree *t, struct gw_qdisc *q, uint32_t par
         if (depth_of(owner) >= DEPTH_MAX)
             return gw_fail(err, GW_PARAM, "%s: more than %u disciplines below each other; a tree "
                            "that deep is refused", t->conf.dev, DEPTH_MAX);
-        q->up = owner;
+        set_up(q, owner);
         old = gw_tree_child(owner, parent);
         if (old)
             empty(t, old, now_ps);
         old = NULL;
         if (owner->ops->graft(owner, parent, q, &old, err) != GW_OK) {
-            q->up = NULL;
+            set_up(q, NULL);
             return err->code;
         }
     }
@@ -836,8 +912,16 @@ static void advise_one(void *ctx, const char *sentence)
     a->say(a->ctx, text);
 }
 
-void gw_tree_advise(const struct gw_tree *t, void (*say)(void *ctx, const char *sentence),
-                    void *ctx)
+static void advise_qdisc(const struct gw_tree *t, const struct gw_qdisc *q,
+                         void (*say)(void *ctx, const char *sentence), void *ctx)
+{
+    if (q->ops->advise)
+        q->ops->advise(q, advise_one, &(struct advice){ t, q, say, ctx });
+}
+
+/* What no single discipline can say. */
+static void advise_device(const struct gw_tree *t, void (*say)(void *ctx, const char *sentence),
+                          void *ctx)
 {
     uint64_t full = t->stab.set ? stab_table(&t->stab, t->conf.mtu_bytes) : 0;
     char text[320];
@@ -848,13 +932,26 @@ void gw_tree_advise(const struct gw_tree *t, void (*say)(void *ctx, const char *
                  (unsigned long long)full, GW_PKT_MAX_BYTES);
         say(ctx, text);
     }
-    for (const struct gw_qdisc *q = t->all; q; q = q->sibling)
-        if (q->ops->advise)
-            q->ops->advise(q, advise_one, &(struct advice){ t, q, say, ctx });
     if (t->ingress) {
         snprintf(text, sizeof text, "%s: %s: it is taken and shown, but no packet passes it; "
                  "impair what comes in at the other end of the link, where it goes out",
                  t->conf.dev, t->ingress);
         say(ctx, text);
     }
+}
+
+void gw_tree_advise(const struct gw_tree *t, void (*say)(void *ctx, const char *sentence),
+                    void *ctx)
+{
+    for (const struct gw_qdisc *q = t->all; q; q = q->sibling)
+        advise_qdisc(t, q, say, ctx);
+    advise_device(t, say, ctx);
+}
+
+void gw_tree_advise_touched(const struct gw_tree *t,
+                            void (*say)(void *ctx, const char *sentence), void *ctx)
+{
+    for (const struct gw_qdisc *q = t->touched; q; q = q->up)
+        advise_qdisc(t, q, say, ctx);
+    advise_device(t, say, ctx);
 }

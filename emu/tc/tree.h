@@ -48,11 +48,14 @@ struct gw_tree {
     struct gw_tree_conf conf;
     struct gw_host  *host;
     struct gw_qdisc *root;        /* NULL: noqueue                                             */
-    struct gw_qdisc *all;         /* by sibling, newest last                                   */
+    struct gw_qdisc *all, *newest;    /* by sibling, newest last                               */
+    struct gw_qdisc **slot;       /* hash of handles, chained by same_slot; NULL: empty         */
+    uint32_t slots, hashed;       /* slots: a power of two                                      */
     struct gw_qdisc *dead;        /* taken out of a live tree; freed with it                   */
     struct gw_filter *filters;
     struct gw_stab   stab;        /* of the root                                               */
     uint32_t next_handle;         /* automatic: 8001: and up                                   */
+    struct gw_qdisc *touched;     /* by the last command, or above what it took away            */
     bool     purging;             /* being emptied: what falls out is no loss of the link      */
     const char *ingress;          /* "ingress" or "clsact": shown, no packet passes it         */
     struct gw_tc_kept *kept;      /* shown instead of disciplines: keep.h                       */
@@ -99,5 +102,8 @@ GW_API uint64_t gw_tree_next_ps(struct gw_tree *t, uint64_t now_ps);
 /* Calls @say for every discipline's advice, each sentence beginning with device and kind. */
 GW_API void gw_tree_advise(const struct gw_tree *t, void (*say)(void *ctx, const char *sentence),
                            void *ctx);
+/* The same for what the last command touched and the disciplines above it: however large the tree. */
+GW_API void gw_tree_advise_touched(const struct gw_tree *t,
+                                   void (*say)(void *ctx, const char *sentence), void *ctx);
 
 #endif

@@ -220,6 +220,9 @@ struct gw_qdisc {
     uint64_t  drops[GW_DROP_COUNT];
     uint64_t  held_ns;           /* the discipline's to count: time that packets were held on
                                     purpose; it moves their stamp_ps on by as much             */
+    struct gw_qdisc *before;     /* host's list, the other way                                 */
+    uint32_t  below;             /* host's: listed disciplines whose `up` this is              */
+    struct gw_qdisc *same_slot;  /* host's: next in its hash of handles                        */
 };
 
 #define GW_TC_ROOT UINT32_MAX    /* TC_H_ROOT                                                  */
