@@ -47,6 +47,7 @@ struct timer_ref {
 
 struct gw_engine {
     uint64_t now, seed;
+    uint32_t run_recv, run_send;           /* of the event that runs, or ran last: its time is now */
     uint64_t events;
     gw_deliver_fn deliver;
     void    *ctx;
@@ -554,6 +555,15 @@ void gw_engine_advance(struct gw_engine *e, uint64_t at_ps)
 {
     if (at_ps > e->now)
         e->now = at_ps;
+    e->run_recv = UINT32_MAX;
+}
+
+bool gw_engine_over(const struct gw_engine *e, uint64_t at_ps, uint32_t comp)
+{
+    struct ev x = { .at = at_ps, .recv = comp, .send = comp };
+    struct ev run = { .at = e->now, .recv = e->run_recv, .send = e->run_send };
+
+    return before(e, &x, &run);
 }
 
 void gw_engine_stop(struct gw_engine *e)
@@ -589,6 +599,8 @@ enum gw_status gw_engine_run(struct gw_engine *e, uint64_t until_ps, uint64_t ma
         if (e->clock && x.at > e->now)
             wait_for(e, x.at);
         e->now = x.at;
+        e->run_recv = x.recv;
+        e->run_send = x.send;
         if (GW_LIKELY(!(x.what & 1))) {
             e->events++;
             e->deliver(e->ctx, x.recv, (struct gw_pkt *)x.what, x.at);

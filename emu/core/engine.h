@@ -44,8 +44,10 @@ GW_API void gw_engine_timer_stop(struct gw_engine *e, struct gw_timer *t);
  * Returns GW_OK; *more says whether events are left. */
 GW_API enum gw_status gw_engine_run(struct gw_engine *e, uint64_t until_ps, uint64_t max_events,
                                     bool *more, struct gw_error *err);
-/* The clock goes on to @at_ps, before which nothing may be left to run. */
+/* The clock goes on to @at_ps, until when nothing may be left to run. */
 GW_API void gw_engine_advance(struct gw_engine *e, uint64_t at_ps);
+/* Would a timer of @comp that was due at @at_ps have fired before the event that runs now? */
+GW_API bool gw_engine_over(const struct gw_engine *e, uint64_t at_ps, uint32_t comp);
 GW_API void gw_engine_stop(struct gw_engine *e);
 
 #endif

@@ -517,6 +517,18 @@ static void nic_limits(struct net *n, struct net_port *o)
     o->room_low_ps = o->room_ps / 2;
 }
 
+/* May turns be found in hindsight? Events of a host have no place in the order of its ports'. */
+static bool in_hindsight(const struct net *n, const struct net_port *o)
+{
+    if (o->mode != PORT_QUEUED || n->graph->node[o->from].kind == GW_NODE_HOST || !o->rate_bps ||
+        !o->delay_ps || o->cap_tx || o->changes || o->buffer || o->pfc || o->channel)
+        return false;
+    for (const struct gw_qdisc *q = o->tree->all; q; q = q->sibling)
+        if (!q->ops->in_hindsight)
+            return false;
+    return true;
+}
+
 enum gw_status net_ready(struct net *n, struct gw_error *err)
 {
     uint64_t horizon = gw_engine_horizon_ps(n->engine);
@@ -539,6 +551,7 @@ enum gw_status net_ready(struct net *n, struct gw_error *err)
                 return err->code;
         }
         nic_limits(n, o);
+        o->hindsight = in_hindsight(n, o);
         if (o->pfc)
             o->flags |= PORT_PFC;
         if (o->delay_ps >= horizon / 2 && !o->pfc && !(o->channel && o->channel->ops->reorders))
@@ -572,9 +585,10 @@ static void take_samples(void *owner, uint64_t now_ps)
     for (uint32_t i = 0; i < n->ports; i++) {
         struct net_port *o = &n->port[i];
         struct gw_rec_link_sample s = { .at_ps = now_ps, .link = i };
-        uint64_t sent, drops = 0, marks = port_marks(o);
+        uint64_t sent, marks, drops = 0;
 
         net_port_queue(o, now_ps, &s.queue_bytes, &s.queue_pkts);
+        marks = port_marks(o);
         sent = o->sent_bytes - (o->mode == PORT_ARITHMETIC ? s.queue_bytes : 0);
         for (int k = 0; k < GW_DROP_COUNT; k++)
             drops += k == GW_DROP_RETURNED ? 0 : o->drops[k];

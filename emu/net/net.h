@@ -28,7 +28,8 @@ enum net_route_mode { NET_ECMP, NET_SPRAY, NET_DMOD };
  * A port runs by arithmetic while its discipline is a plain FIFO that nothing can pause or
  * reshape: the departure is worked out when the packet is queued, one event a packet-hop. With
  * any other discipline, or a capture on its end, it runs queued: the discipline holds the packet
- * and a timer ends each serialisation.
+ * and a timer ends each serialisation. If nobody can tell the difference, no timer does: whose turn
+ * it was is found in hindsight, when the next packet is queued or an earlier one arrives.
  */
 enum net_port_mode { PORT_ARITHMETIC, PORT_QUEUED };
 
@@ -72,6 +73,7 @@ enum net_port_flag {              /* kept apart from the port, in one byte an ar
     PORT_PFC     = 8,             /* pause frames may arrive                                    */
     PORT_FAR     = 16,            /* as PORT_LONG, as long as the FIFO is not empty             */
     PORT_CHANNEL = 32,            /* losses or delays behind it; nothing an arrival looks at    */
+    PORT_BEHIND  = 64,            /* as PORT_FAR; turns of those that wait are found at arrivals */
 };
 
 /* The first three cache lines are what a packet touches by arithmetic, the third only if it waits. */
@@ -89,6 +91,7 @@ struct __attribute__((aligned(64))) net_port {
     bool     is_nic;              /* a host's own: never drops unless the user put a qdisc there*/
     bool     user_qdisc;          /* the study put something there                              */
     bool     changes;             /* timed events change it: never by arithmetic                */
+    bool     hindsight;           /* queued mode, without a timer                               */
     uint32_t from;                /* sending node                                               */
     uint32_t wait_head, wait_count, wait_cap;
     uint32_t *wait;               /* ring of their lengths; they leave one behind the other     */
@@ -286,7 +289,7 @@ struct net {
     uint8_t  *port_flags;
     struct net_arrivals {         /* per directed link, by arrival                              */
         uint64_t pkts, bytes;     /* delivered                                                  */
-        struct gw_pkt *head, *tail;   /* on the way: PORT_LONG, PORT_FAR                        */
+        struct gw_pkt *head, *tail;   /* on the way: PORT_LONG, PORT_FAR, PORT_BEHIND           */
     } *arrivals;
     uint64_t far_ps;              /* a longer queue's packets wait in that FIFO                 */
     uint32_t *salt;               /* per node                                                   */

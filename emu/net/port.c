@@ -8,6 +8,12 @@
  * each serialisation. Long links (delay beyond the wheel) and, by arithmetic, ports with a queue that
  * reaches beyond it keep their packets in a FIFO with one pending event.
  *
+ * Queued in hindsight: the end of a serialisation is no event. What the discipline gave to the packets
+ * that wait is asked when it can first matter, with the times at which it would have been asked: before
+ * a packet is queued, before somebody reads the books, and when one that left arrives. As long as
+ * packets wait, one that left is on its way, since links with no delay are not run so. Events of that
+ * very instant see what they would have seen: the order of equal times is the engine's.
+ *
  * Left out here: pauses, circuits and rate changes while running (the discipline contract and the
  * modes are prepared for them).
  */
@@ -161,7 +167,7 @@ static inline void fly(struct net *n, struct net_port *o, struct gw_pkt *p, uint
 {
     p->stamp_ps = arrive_ps;
     p->in_port = o->id;
-    if (GW_UNLIKELY(o->flags & (PORT_LONG | PORT_FAR)) && in_order) {
+    if (GW_UNLIKELY(o->flags & (PORT_LONG | PORT_FAR | PORT_BEHIND)) && in_order) {
         struct net_arrivals *a = &n->arrivals[o->id];
 
         p->next = NULL;
@@ -186,8 +192,8 @@ static inline void fly_next(struct net *n, struct net_port *o, uint32_t in, stru
     a->head = p;
     if (!p) {
         a->tail = NULL;
-        o->flags &= (uint8_t)~PORT_FAR;
-        n->port_flags[in] &= (uint8_t)~PORT_FAR;
+        o->flags &= (uint8_t)~(PORT_FAR | PORT_BEHIND);
+        n->port_flags[in] &= (uint8_t)~(PORT_FAR | PORT_BEHIND);
         return;
     }
     __builtin_prefetch(p->next);
@@ -330,14 +336,6 @@ static inline void send_arithmetic(struct net *n, struct net_port *o, struct gw_
 
 /* ---- queued mode -------------------------------------------------------------------------- */
 
-/* May the next packet be taken while another is on the wire? */
-static inline bool may_take_ahead(const struct net_port *o)
-{
-    const struct gw_qdisc *root = o->tree->root;
-
-    return root->ops->settled && root->backlog_pkts && !o->cap_tx && root->ops->settled(root);
-}
-
 /* What a switch writes into a packet that collects telemetry, when it leaves. */
 static void append_telemetry(struct net *n, const struct net_port *o, struct gw_pkt *p,
                              uint64_t now_ps)
@@ -382,9 +380,8 @@ static inline void transmit(struct net *n, struct net_port *o, struct gw_pkt *p,
 
 static void pull(struct net *n, struct net_port *o, uint64_t now_ps)
 {
-    while (!o->busy || may_take_ahead(o)) {
+    while (!o->busy) {
         struct gw_pkt *p = gw_tree_dequeue(o->tree, now_ps);
-        uint64_t start = o->busy ? o->free_ps : now_ps;
 
         if (!p) {
             uint64_t at = gw_tree_next_ps(o->tree, now_ps);
@@ -393,13 +390,56 @@ static void pull(struct net *n, struct net_port *o, uint64_t now_ps)
                 gw_engine_timer_set(n->engine, &o->timer, at);
             break;
         }
-        transmit(n, o, p, 0, start);
+        transmit(n, o, p, 0, now_ps);
     }
     if (o->busy && o->tree->root->backlog_pkts)     /* nobody waits: no event marks the end    */
         gw_engine_timer_set(n->engine, &o->timer, o->free_ps);
     net_buffer_sync(o);
     if (o->is_nic && o->room_head)
         net_port_room(o, now_ps);
+}
+
+/* The turn that came at @at_ps. False: there was nothing to send. */
+static inline bool take_turn(struct net *n, struct net_port *o, uint64_t at_ps)
+{
+    struct gw_pkt *p = gw_tree_dequeue(o->tree, at_ps);
+
+    if (p)
+        transmit(n, o, p, 0, at_ps);
+    return p != NULL;
+}
+
+/* In hindsight: all turns that came before the event that runs now. */
+static void catch_up(struct net *n, struct net_port *o, uint64_t now_ps)
+{
+    while (o->free_ps <= now_ps && o->tree->root->backlog_pkts &&
+           gw_engine_over(n->engine, o->free_ps, o->from) && take_turn(n, o, o->free_ps))
+        ;
+}
+
+/* Nobody else waited, or may be about to begin: goes at once. */
+static void begin_or_wait(struct net *n, struct net_port *o, bool alone, uint64_t now_ps)
+{
+    if (alone && o->free_ps <= now_ps)
+        take_turn(n, o, now_ps);
+    if (o->tree->root->backlog_pkts && !(o->flags & PORT_BEHIND)) {
+        o->flags |= PORT_BEHIND;
+        n->port_flags[o->id] |= PORT_BEHIND;
+    }
+}
+
+static void send_in_hindsight(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t now_ps)
+{
+    struct gw_qdisc *root = o->tree->root;
+    bool alone;
+
+    catch_up(n, o, now_ps);
+    alone = !root->backlog_pkts;
+    if (gw_tree_enqueue(o->tree, p, now_ps) == GW_Q_DROPPED)
+        net_refuse(n, o, p, root->drop_reason, now_ps);
+    else
+        note_queue(o, root->backlog_bytes, root->backlog_pkts);
+    begin_or_wait(n, o, alone, now_ps);
 }
 
 /* For ports with flow control. */
@@ -437,6 +477,8 @@ void net_port_kick(void *port, uint64_t now_ps)
 {
     struct net_port *o = port;
 
+    if (o->hindsight)                               /* its disciplines change nothing unasked  */
+        return;
     net_buffer_sync(o);
     if (o->tree->root)
         wake(o->net, o, now_ps);
@@ -510,6 +552,8 @@ void net_port_send(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t
         log_add(n, o, p, now_ps);
     if (GW_LIKELY(o->mode == PORT_ARITHMETIC))
         send_arithmetic(n, o, p, now_ps);
+    else if (o->hindsight)
+        send_in_hindsight(n, o, p, now_ps);
     else
         send_queued(n, o, p, now_ps);
 }
@@ -520,9 +564,9 @@ static void port_books(struct net_port *o, uint64_t now_ps)
     struct gw_qdisc *q = o->tree->root;
     uint64_t bytes, pkts;
 
+    net_port_queue(o, now_ps, &bytes, &pkts);
     if (o->mode != PORT_ARITHMETIC || !q)
         return;
-    net_port_queue(o, now_ps, &bytes, &pkts);
     q->sent_pkts = o->sent_pkts - pkts;
     q->sent_bytes = o->sent_bytes - bytes;
     q->backlog_pkts = pkts;
@@ -538,6 +582,8 @@ void net_all_books(struct net *n, uint64_t now_ps)
 
 void net_port_queue(struct net_port *o, uint64_t now_ps, uint64_t *bytes, uint64_t *pkts)
 {
+    if (o->hindsight)
+        catch_up(o->net, o, now_ps);
     if (o->mode == PORT_QUEUED) {
         *bytes = o->tree->root ? o->tree->root->backlog_bytes : 0;
         *pkts = o->tree->root ? o->tree->root->backlog_pkts : 0;
@@ -671,7 +717,9 @@ void net_deliver(void *net, uint32_t node, struct gw_pkt *p, uint64_t now_ps)
     if (GW_UNLIKELY(n->port_flags[in])) {
         uint8_t flags = n->port_flags[in];
 
-        if (flags & (PORT_LONG | PORT_FAR))
+        if (flags & PORT_BEHIND)
+            catch_up(n, &n->port[in], now_ps);
+        if (flags & (PORT_LONG | PORT_FAR | PORT_BEHIND))
             fly_next(n, &n->port[in], in, p);
         if (flags & (PORT_RX_CAP | PORT_LOG))
             arrive_observed(n, &n->port[in], p, now_ps);

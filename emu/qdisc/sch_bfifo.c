@@ -117,6 +117,7 @@ static const struct gw_qdisc_ops bfifo_ops = {
     .reset       = bfifo_reset,
     .fifo_limits = bfifo_fifo_limits,
     .tc_show     = bfifo_tc_show,
+    .in_hindsight = true,
 };
 
 static const struct gw_param bfifo_params[] = {

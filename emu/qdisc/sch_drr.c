@@ -369,6 +369,7 @@ static const struct gw_qdisc_ops drr_ops = {
     .tc_show_class_stats = drr_tc_show_class_stats,
     .advise         = drr_advise,
     .class_of       = drr_class_of,
+    .in_hindsight = true,
 };
 
 GW_PLUGIN(gw_qdisc_drr) = {

@@ -156,6 +156,7 @@ static const struct gw_qdisc_ops ecn_ops = {
     .reset         = ecn_reset,
     .advise        = ecn_advise,
     .not_in_kernel = true,
+    .in_hindsight  = true,
     .stats         = ecn_stats, .stat_count = GW_ARRAY_LEN(ecn_stats),
 };
 

@@ -335,6 +335,7 @@ static const struct gw_qdisc_ops ets_ops = {
     .tc_show        = ets_tc_show,
     .tc_show_class  = ets_tc_show_class,
     .class_of = ets_class_of,
+    .in_hindsight = true,
 };
 
 static const struct gw_param ets_params[] = {

@@ -123,15 +123,6 @@ static struct gw_pkt *ndp_dequeue(struct gw_qdisc *q, uint64_t now_ps)
     return gw_pktq_pop(&s->data);
 }
 
-/* Headers leave in order, before full packets as long as it is their turn. */
-static bool ndp_settled(const struct gw_qdisc *q)
-{
-    const struct ndp_conf *c = q->conf;
-    const struct ndp *s = q->priv;
-
-    return s->header.head && s->row < c->ratio;
-}
-
 static void ndp_reset(struct gw_qdisc *q, uint64_t now_ps)
 {
     struct ndp *s = q->priv;
@@ -155,7 +146,7 @@ static const struct gw_qdisc_ops ndp_ops = {
     .enqueue       = ndp_enqueue,
     .dequeue       = ndp_dequeue,
     .reset         = ndp_reset,
-    .settled       = ndp_settled,
+    .in_hindsight  = true,
     .not_in_kernel = true,
     .stats         = ndp_stats, .stat_count = GW_ARRAY_LEN(ndp_stats),
 };

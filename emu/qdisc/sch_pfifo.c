@@ -136,6 +136,7 @@ static const struct gw_qdisc_ops pfifo_ops = {
     .fifo_limits = pfifo_fifo_limits,
     .tc_parse    = pfifo_tc_parse,
     .tc_show     = pfifo_tc_show,
+    .in_hindsight = true,
 };
 
 static const struct gw_param pfifo_params[] = {

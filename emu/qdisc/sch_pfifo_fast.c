@@ -114,6 +114,7 @@ static const struct gw_qdisc_ops fast_ops = {
     .reset      = fast_reset,
     .tc_parse   = fast_tc_parse,
     .tc_show    = fast_tc_show,
+    .in_hindsight = true,
 };
 
 GW_PLUGIN(gw_qdisc_pfifo_fast) = {

@@ -119,6 +119,7 @@ static const struct gw_qdisc_ops head_drop_ops = {
     .reset      = head_drop_reset,
     .tc_parse   = head_drop_tc_parse,
     .tc_show    = head_drop_tc_show,
+    .in_hindsight = true,
 };
 
 static const struct gw_param head_drop_params[] = {

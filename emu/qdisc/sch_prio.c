@@ -189,6 +189,7 @@ static const struct gw_qdisc_ops prio_ops = {
     .tc_parse   = prio_tc_parse,
     .tc_show    = prio_tc_show,
     .class_of = prio_class_of,
+    .in_hindsight = true,
 };
 
 static const struct gw_param prio_params[] = {

@@ -352,6 +352,7 @@ static const struct gw_qdisc_ops red_ops = {
     .tc_show       = red_tc_show,
     .tc_show_stats = red_tc_show_stats,
     .advise        = red_advise,
+    .in_hindsight  = true,
     .stats         = red_stats, .stat_count = GW_ARRAY_LEN(red_stats),
 };
 

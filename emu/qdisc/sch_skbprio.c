@@ -168,6 +168,7 @@ static const struct gw_qdisc_ops skbprio_ops = {
     .graft      = skbprio_graft,
     .tc_parse   = skbprio_tc_parse,
     .tc_show    = skbprio_tc_show,
+    .in_hindsight = true,
 };
 
 static const struct gw_param skbprio_params[] = {

@@ -310,6 +310,7 @@ static const struct gw_qdisc_ops spq_ops = {
     .tc_show_class = spq_tc_show_class,
     .not_in_kernel = true,
     .class_of = spq_class_of,
+    .in_hindsight = true,
 };
 
 static const struct gw_param spq_params[] = {

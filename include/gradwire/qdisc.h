@@ -160,9 +160,11 @@ struct gw_qdisc_ops {
     /* Optional: what `tc class show` names as the class's parent: a class id, or GW_TC_ROOT. NULL:
      * GW_TC_ROOT if classes can be added, else the discipline itself. */
     uint32_t (*class_parent)(const struct gw_qdisc *q, const struct gw_qclass *cl);
-    /* Optional, looked at in a root: nothing that may still arrive would leave before what dequeue()
-     * would give now. The port may then take it ahead of its time, which saves an event. */
-    bool (*settled)(const struct gw_qdisc *q);
+    /* What dequeue() gives and does depends on its own state and the time it is handed, and nobody
+     * outside notices it: no packet is dropped there, no timer set, and it waits for time only where a
+     * discipline below it does. The port may then ask later than at the time it hands in, which saves
+     * an event; the order of all calls stays that of their times. */
+    bool in_hindsight;
     /* Optional: the packet that dequeue would give now, left in its place, so that a better one that
      * comes in the meantime may still go first; nothing else changes. NULL: a parent that peeks has
      * the packet taken out, and it goes next whatever comes. As in the kernel, whose disciplines

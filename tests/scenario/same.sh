@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# same - what must not depend on anything: digests, and ports by arithmetic against queued ports
+# same - what must not depend on anything: digests; ports by arithmetic, or whose turns are found in
+# hindsight, against queued ports
 set -uo pipefail
 . "$GW_SRCDIR/tests/scenario/lib.sh"
 
@@ -53,4 +54,43 @@ for q in pfifo:7 pfifo:1 bfifo:4000; do
     same "$q by arithmetic and queued" "$(cksum <a/packets-out-s.csv)" "$(cksum <b/packets-out-s.csv)"
     within "$q drops something" "$(json a.json packets dropped)" 1 25000
 done
+
+# Nor does anything change where a port finds turns in hindsight: packets of one size in step on a
+# fabric, so that many of its events fall on one instant, cut off in the middle, with samples.
+hindsight() {   # NAME TRANSPORT QDISC
+    printf '%s\n' 'schema: 1' 'name: turns' 'seed: 3' 'until: 300us' 'route: {mode: spray}' \
+        'topology: {kind: fat-tree, k: 4, link: {rate: 100gbit, delay: 1us}, mtu: 1500}' \
+        'records: {links: 10us}' "transport: {$2}" "qdisc: [{dev: switches, $3}]" 'jobs:' \
+        '  - {name: perm, traffic: permutation, bytes: 3MB}' \
+        '  - {name: in, traffic: incast, to: h2, from: [h0, h1, h5, h9, h12], bytes: 500kB}' >turns.yaml
+    rm -rf a b
+    run a turns.yaml
+    {
+        cat turns.yaml
+        echo 'capture:'
+        sqlite3 a/records.sqlite "SELECT '  - {dev: \"' || l.name || '\", filter: \"udp port 1\"}'
+            FROM link l JOIN node ON node = from_node WHERE NOT is_host"
+    } >captured.yaml
+    run b captured.yaml
+    for d in a b; do
+        for t in flow link_total link_sample stat path; do
+            sqlite3 "$d/records.sqlite" "SELECT * FROM $t"
+        done >"$d.rows"
+    done
+    same "$1: turns in hindsight and by a timer" "$(cksum <a.rows)" "$(cksum <b.rows)"
+    within "$1: events a packet-hop" \
+        "$(sqlite3 a/records.sqlite "SELECT 1.0 * (SELECT value FROM run WHERE key = 'events') /
+            (SELECT value FROM run WHERE key = 'hops')")" 1 1.1
+    within "$1: events a packet-hop with a timer" \
+        "$(sqlite3 b/records.sqlite "SELECT 1.0 * (SELECT value FROM run WHERE key = 'events') /
+            (SELECT value FROM run WHERE key = 'hops')")" 1.2 2
+}
+dctcp='kind: tcp, cc: dctcp'
+hindsight ndp 'kind: ndp' 'kind: ndp'
+hindsight ecn_threshold "$dctcp" 'kind: ecn_threshold, kmin: 5kB, kmax: 80kB, pmax: 50%'
+hindsight red "$dctcp" 'kind: red, limit: 400000, min: 30000, max: 90000, avpkt: 1000, ecn: true'
+hindsight ets "$dctcp" 'kind: ets, bands: 3'
+hindsight spq_dwrr "$dctcp" 'kind: spq_dwrr'
+hindsight pfifo_head_drop "$dctcp" 'kind: pfifo_head_drop, limit: 20'
+hindsight skbprio "$dctcp" 'kind: skbprio'
 finish

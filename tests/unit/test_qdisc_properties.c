@@ -12,6 +12,7 @@
  *   order          no frame overtakes one of the same flow, priority and DSCP (fifos: any frame)
  *   work           who promises it sends whenever something is held
  *   wake-ups       next_ps lies ahead, is not too late, and waiting for it makes progress
+ *   hindsight      who may be asked late loses nothing when it is asked, and waits for no time
  *
  * A discipline that is registered without a row here runs with a default one.
  */
@@ -484,6 +485,15 @@ static bool conserving(const struct dev *d)
     return true;
 }
 
+/* May all that hang there be asked late? */
+static bool in_hindsight(const struct dev *d)
+{
+    for (const struct gw_qdisc *q = d->t->all; q; q = q->sibling)
+        if (!q->ops->in_hindsight)
+            return false;
+    return true;
+}
+
 static void check_order(struct dev *d, const struct gw_pkt *p)
 {
     uint64_t key = p->tp[1], *last = &d->last[key];
@@ -568,9 +578,10 @@ static void op_offer(struct dev *d)
 /* True: a frame left. */
 static bool op_take(struct dev *d)
 {
-    uint64_t now = gw_engine_now(d->e), held = d->t->root->backlog_pkts;
+    uint64_t now = gw_engine_now(d->e), held = d->t->root->backlog_pkts, lost = d->lost;
     struct gw_pkt *p = gw_tree_dequeue(d->t, now);
 
+    HOLD(d, d->lost == lost || !in_hindsight(d), "%llu packets lost when asked", ULL(d->lost - lost));
     if (p) {
         d->left++;
         d->left_bytes += p->sched_bytes;
@@ -584,6 +595,7 @@ static bool op_take(struct dev *d)
     HOLD(d, d->next_ps > now, "next_ps %llu does not lie ahead", ULL(d->next_ps));
     HOLD(d, d->next_ps != GW_NEVER || !d->t->root->backlog_pkts,
          "%llu of %llu packets are held for ever", ULL(d->t->root->backlog_pkts), ULL(held));
+    HOLD(d, d->next_ps == GW_NEVER || !in_hindsight(d), "waits until %llu", ULL(d->next_ps));
     HOLD(d, !conserving(d) || !d->t->root->backlog_pkts, "idle with %llu packets",
          ULL(d->t->root->backlog_pkts));
     return false;
