@@ -66,6 +66,7 @@
 #define TCP_SEG_MEMORY UINT64_C(4352)              /* what the kernel plans for a segment to send */
 #define TCP_SNDBUF_FIRST (20 * TCP_SEG_MEMORY)
 #define TCP_RUNS_MAX 6u
+#define TCP_NO_PUSH 0x7fffffffu
 #define TCP_MARKS 16u
 #define TCP_PAUSE_PS (250 * GW_PS_PER_US)
 
@@ -142,11 +143,18 @@ struct tcp_rate {
 struct tcp_run {
     uint64_t end;
     uint32_t size_bytes;
+    uint32_t past_push : 31;     /* bytes of the last one behind its push, TCP_NO_PUSH: none   */
+    uint32_t mixed : 1;          /* buffers of more kinds than there is room for                */
 };
 
 /* What begins at `start` left at `ts_ps`, behind a pause; what ends there at `before_ps`. */
 struct tcp_mark {
     uint64_t start, ts_ps, before_ps;
+};
+
+/* From the begin of a segment to the end of one. */
+struct tcp_span {
+    uint64_t start, end;         /* start GW_NEVER: nothing                                    */
 };
 
 /* What is known of [una, top). Flows that have not lost anything share an empty one. */
@@ -211,6 +219,7 @@ struct tcp_tx {
     uint64_t copied;             /* end of what the application has got rid of                 */
     uint64_t buffer_end;         /* of the buffer that begins at nxt                           */
     uint64_t window_seen;        /* largest window ever offered                                */
+    uint64_t pushed, psh;        /* end of what the application has pushed, of what left so    */
     uint64_t touched_ps;         /* anything was sent                                          */
     uint64_t most_cwnd;          /* window for which `most` was computed                       */
     uint32_t most;               /* bytes of the longest super-segment                         */
@@ -221,7 +230,7 @@ struct tcp_tx {
     uint32_t syn_tries;
 
     /* Loss. */
-    uint32_t mark_next;
+    uint32_t mark_next, mark_una;                 /* marks so far; the first one behind una    */
     struct tcp_mark *mark;       /* ring of the last pauses; NULL: there were none             */
     struct tcp_board *board;     /* may be tcp_no_board                                        */
     uint64_t high_seq;           /* nxt when the episode began                                 */
@@ -239,6 +248,9 @@ struct tcp_tx {
     bool     undo, tlp_resent, reordered, relost;
     bool     frto, frto_new;     /* the timeout may be spurious; send new data with this ACK   */
     bool     ack_orig, ack_sacks, ack_dsack, ack_probe;        /* what this ACK told            */
+    bool     ack_resent;         /* it acknowledged something that had been sent again         */
+    struct tcp_span ack_new, ack_sacked;          /* what it was the first to acknowledge, to SACK,
+                                                     of what was sent once                     */
 
     uint32_t burst_bytes;        /* payload that left since the pace was last advanced         */
     struct tcp_rate *rate;       /* NULL: nobody asked                                         */
@@ -403,6 +415,12 @@ static uint64_t tcp_known_ssthresh(const struct gw_cc *cc)
     return gw_max(cc->ssthresh_bytes, (segs / 2 + segs / 4) * cc->mss_bytes);
 }
 
+/* Segments that an ACK of @bytes is for: the last one may be short. */
+static inline uint32_t tcp_acked_segs(const struct tcp_tx *t, uint64_t bytes)
+{
+    return bytes <= t->mss ? bytes != 0 : (uint32_t)((bytes + t->mss - 1) / t->mss);
+}
+
 static uint64_t tcp_rto_now(const struct tcp_tx *t)
 {
     uint64_t rto = t->rto_ps;
@@ -449,8 +467,9 @@ static inline void tcp_set_probe(struct tcp_tx *t, uint64_t now)
     t->tlp_due_ps = gw_min(gw_later(now, pto), t->rto_due_ps);
 }
 
-/* RFC 6298 with Linux's mean deviation: its fall is slow, its floor is rto_min. */
-static void tcp_rtt_sample(struct tcp_tx *t, uint64_t rtt_ps)
+/* RFC 6298 with Linux's mean deviation: its fall is slow, its floor is rto_min. @rtt_ps is of the
+ * oldest segment that the ACK is for, @last_ps of the newest. */
+static void tcp_rtt_sample(struct tcp_tx *t, uint64_t rtt_ps, uint64_t last_ps)
 {
     uint64_t floor_ps = t->conf->rto_min_ps;
     int64_t m;
@@ -485,8 +504,8 @@ static void tcp_rtt_sample(struct tcp_tx *t, uint64_t rtt_ps)
             t->mdev_max4_ps = floor_ps;
         }
     }
-    if (rtt_ps < t->min_rtt_ps)
-        t->min_rtt_ps = rtt_ps;
+    if (last_ps < t->min_rtt_ps)
+        t->min_rtt_ps = last_ps;
     t->rto_ps = gw_min((t->srtt8_ps >> 3) + t->rttvar4_ps, TCP_RTO_MAX_PS);
     t->pto_ps = (t->srtt8_ps >> 2) + TCP_TIMER_MIN_PS;
 }
@@ -588,6 +607,16 @@ static bool tcp_board_room(const struct gw_tx *tx, struct tcp_tx *t, uint32_t n)
         t->board = b;
     }
     return gw_seqset_reserve(&t->board->set, n, tx->host->resize);
+}
+
+/* [s, e) is acknowledged or SACKed for the first time. */
+static void tcp_span_add(struct tcp_span *p, uint64_t s, uint64_t e)
+{
+    if (s >= e)
+        return;
+    if (p->start == GW_NEVER)
+        p->start = s;
+    p->end = e;
 }
 
 /* Takes node @i out of the queue of its state and out of the counters. */
@@ -713,6 +742,8 @@ static void tcp_board_sack(struct gw_tx *tx, struct tcp_tx *t, uint64_t s, uint6
             if (b->node[i].end > e)
                 tcp_board_split(t, i, e);
             tcp_board_arrived(tx, t, i, ts);
+            if (!b->node[i].resent)
+                tcp_span_add(&t->ack_sacked, b->node[i].start, b->node[i].end);
             t->delivered_bytes += b->node[i].end - b->node[i].start;
             t->ack_sacks = true;
             tcp_board_unqueue(t, i);
@@ -725,6 +756,8 @@ static void tcp_board_sack(struct gw_tx *tx, struct tcp_tx *t, uint64_t s, uint6
     if (e > t->top) {
         t->delivered_bytes += e - gw_max(s, t->top);
         t->ack_sacks = true;
+        tcp_span_add(&t->ack_sacked, gw_max(s, t->top),
+                     t->tlp_high == e && t->tlp_resent ? e - gw_min(t->last_len, e) : e);
         tcp_board_extend(t, gw_max(s, t->top), e, ts);
         gw_seqset_touch(b, b->tail);
     }
@@ -737,10 +770,14 @@ static void tcp_board_advance(struct gw_tx *tx, struct tcp_tx *t, uint64_t ack, 
     uint64_t known = 0, sacked = t->sacked_bytes;
     uint32_t i;
 
+    t->ack_resent = t->tlp_resent && ack >= t->tlp_high;
     while ((i = b->head) != GW_SEQ_NIL && b->node[i].end <= ack) {
         tcp_board_arrived(tx, t, i, ts);
+        t->ack_resent |= b->node[i].resent;
         if (b->node[i].state == TCP_SACKED)
             known += b->node[i].end - b->node[i].start;
+        else if (!b->node[i].resent)
+            tcp_span_add(&t->ack_new, b->node[i].start, b->node[i].end);
         tcp_board_unqueue(t, i);
         gw_seqset_remove(b, i);
     }
@@ -748,6 +785,9 @@ static void tcp_board_advance(struct gw_tx *tx, struct tcp_tx *t, uint64_t ack, 
         uint64_t part = ack - b->node[i].start;
 
         t->ack_orig |= !b->node[i].resent && b->node[i].state != TCP_SACKED && ack <= t->high_seq;
+        t->ack_resent |= b->node[i].resent;
+        if (!b->node[i].resent && b->node[i].state != TCP_SACKED)
+            tcp_span_add(&t->ack_new, b->node[i].start, ack);
         if (b->node[i].state == TCP_SACKED) {
             t->sacked_bytes -= part;
             known += part;
@@ -756,6 +796,7 @@ static void tcp_board_advance(struct gw_tx *tx, struct tcp_tx *t, uint64_t ack, 
         }
         b->node[i].start = ack;
     }
+    tcp_span_add(&t->ack_new, gw_max(t->top, t->una), ack);
     if (!(t->opts & TCP_HAS_SACK)) {               /* duplicate ACKs stood for segments */
         uint64_t drop = ack - t->una > t->mss ? ack - t->una - t->mss : 0;
 
@@ -1162,10 +1203,10 @@ static void tcp_enter_loss(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
     tx->stats.timeouts++;
 }
 
-/* Linux's tcp_cwnd_validate(): remembers how much of the window is used. */
+/* Linux's tcp_cwnd_validate(): remembers how much of the window is used, a short segment as one. */
 static inline void tcp_validate(struct gw_tx *tx, struct tcp_tx *t, bool limited, uint64_t now)
 {
-    uint64_t out = t->nxt - t->una, used;
+    uint64_t out = t->nxt - t->una + t->mss - gw_min(t->last_len, t->mss), used;
 
     if (t->una >= t->usage_end || limited || (!t->limited && out > t->max_out)) {
         t->limited = limited;
@@ -1391,14 +1432,29 @@ static void tcp_idle_restart(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
     t->used_ps = now;
 }
 
+/* The first pause behind una, NULL: none. */
+static const struct tcp_mark *tcp_next_pause(struct tcp_tx *t)
+{
+    uint32_t i = t->mark_una;
+
+    if (t->mark_next - i > TCP_MARKS)
+        i = t->mark_next - TCP_MARKS;
+    while (i != t->mark_next && t->mark[i % TCP_MARKS].start <= t->una)
+        i++;
+    t->mark_una = i;
+    return i != t->mark_next ? &t->mark[i % TCP_MARKS] : NULL;
+}
+
 /* When the segment at una left, to TCP_PAUSE_PS, as far as the last pauses tell. */
-static uint64_t tcp_head_sent(const struct tcp_tx *t)
+static uint64_t tcp_head_sent(struct tcp_tx *t)
 {
     uint64_t at = t->head_sent_ps;
 
-    for (uint32_t i = 0; t->mark && i < TCP_MARKS; i++)
-        if (t->mark[i].start <= t->una && t->mark[i].ts_ps > at)
-            at = t->mark[i].ts_ps;
+    if (!t->mark)
+        return at;
+    tcp_next_pause(t);
+    if (t->mark_una && t->mark_next - t->mark_una < TCP_MARKS)
+        at = gw_max(at, t->mark[(t->mark_una - 1) % TCP_MARKS].ts_ps);
     return at;
 }
 
@@ -1423,8 +1479,10 @@ static bool tcp_defer(const struct gw_tx *tx, struct tcp_tx *t, uint64_t wnd, ui
     return true;
 }
 
-/* Bytes of new data that may leave as one super-segment; 0: none, *limited: for the window. */
-static uint64_t tcp_open_burst(struct gw_tx *tx, struct tcp_tx *t, bool *limited, uint64_t now)
+/* Bytes of new data that may leave as one super-segment, @at_once or when it is worth it; 0: none,
+ * *limited: for the window. */
+static uint64_t tcp_open_burst(struct gw_tx *tx, struct tcp_tx *t, bool at_once, bool *limited,
+                               uint64_t now)
 {
     uint64_t mss = t->mss, out = tcp_in_flight(t), cwnd = tx->cc.cwnd_bytes, cong, n;
     uint64_t wnd = t->wnd_end > t->nxt ? t->wnd_end - t->nxt : 0, buffer = t->buffer_end - t->nxt;
@@ -1445,7 +1503,7 @@ static uint64_t tcp_open_burst(struct gw_tx *tx, struct tcp_tx *t, bool *limited
         t->most = t->mss * tcp_burst_segs(tx, t, tx->cc.pacing_bps ? tx->cc.pacing_bps
                                                                    : tcp_window_rate(tx, t));
     }
-    if (tcp_defer(tx, t, wnd, cong, limited, now))
+    if (!at_once && tcp_defer(tx, t, wnd, cong, limited, now))
         return 0;
     n = gw_min(gw_min(gw_min(gw_max(cwnd / 2, mss), cong), t->most), wnd);
     return buffer - (t->nxt + buffer > tx->written_bytes) <= n ? buffer : n - n % t->mss;
@@ -1471,15 +1529,33 @@ static uint32_t tcp_lost_len(const struct gw_tx *tx, const struct tcp_tx *t, boo
     return 0;
 }
 
+/* Do the next @n bytes end a buffer that is pushed? */
+static bool tcp_ends_push(struct tcp_tx *t, uint32_t n)
+{
+    const struct tcp_run *r = &t->run[0];
+    uint64_t end = t->nxt + n;
+
+    if (!t->run_count || end != t->buffer_end)
+        return false;
+    if (end == r->end && r->past_push != TCP_NO_PUSH)
+        t->psh = end - r->past_push;
+    else if (r->mixed && end > t->psh + t->window_seen / 2)
+        t->psh = end;
+    else
+        return false;
+    return true;
+}
+
 /* Nothing can leave behind the next @n bytes until an ACK comes: the receiver is not to wait. */
 static bool tcp_last_of_flight(const struct gw_tx *tx, const struct tcp_tx *t, uint32_t n)
 {
     return tcp_in_flight(t) + n + t->mss > tx->cc.cwnd_bytes || t->nxt + n + t->mss > t->wnd_end;
 }
 
-/* Sends what the windows, the pace and the NIC allow of what is in the socket. True if something
- * left and the window still had room behind it at some time. */
-static bool tcp_xmit(struct gw_tx *tx, struct tcp_tx *t, bool *any, uint64_t now)
+/* Sends what the windows, the pace and the NIC allow of what is in the socket, or @one super-segment
+ * of it, which does not wait for more. True if something left and the window still had room behind
+ * it at some time. */
+static bool tcp_xmit(struct gw_tx *tx, struct tcp_tx *t, bool one, bool *any, uint64_t now)
 {
     uint64_t room = 0, before = t->nxt, left = 0, whole = 0;
     bool limited = false, again, paced = tx->cc.pacing_bps != 0, roomy = false;
@@ -1489,7 +1565,7 @@ static bool tcp_xmit(struct gw_tx *tx, struct tcp_tx *t, bool *any, uint64_t now
     while (true) {
         again = t->lost_bytes && !t->frto_new;
         if (!again && !left)
-            whole = left = tcp_open_burst(tx, t, &limited, now);
+            whole = left = one && *any ? 0 : tcp_open_burst(tx, t, one, &limited, now);
         n = again ? tcp_lost_len(tx, t, &limited) : tcp_seg_len(tx, t, t->nxt, left);
         if (!n)
             break;
@@ -1497,11 +1573,11 @@ static bool tcp_xmit(struct gw_tx *tx, struct tcp_tx *t, bool *any, uint64_t now
             break;
         if (!room && !(room = tx->host->nic_room(tx, now)))
             break;
-        t->push = !again && left == n && (whole > n || (*any && !t->conf->tso &&
-                                                        tcp_last_of_flight(tx, t, n)));
+        t->push = !again && left == n && (tcp_ends_push(t, n) || whole > n ||
+                                          (*any && !t->conf->tso && tcp_last_of_flight(tx, t, n)));
         if (!(again ? tcp_resend(tx, t, now) : tcp_send_new(tx, t, n, now)))
             break;
-        t->prr_out += n;
+        t->prr_out += t->mss;
         left -= again ? 0 : n;
         room -= gw_min(room, n + t->hdr_bytes);
         *any = true;
@@ -1534,7 +1610,7 @@ static uint64_t tcp_socket_bytes(const struct tcp_tx *t)
     uint64_t buffers = (t->nxt - t->una) / (t->most ? t->most : t->mss) + 1, at = t->nxt;
 
     for (uint32_t i = 0; i < t->run_count; i++) {
-        buffers += (t->run[i].end - at) / t->run[i].size_bytes + 1;
+        buffers += (t->run[i].end - at + t->run[i].size_bytes - 1) / t->run[i].size_bytes;
         at = t->run[i].end;
     }
     return t->copied - t->una + buffers * TCP_BUFFER_BYTES;
@@ -1554,19 +1630,42 @@ static void tcp_add_buffer(struct tcp_tx *t, uint64_t bytes)
     struct tcp_run *last = t->run_count ? &t->run[t->run_count - 1] : NULL;
 
     t->copied += bytes;
-    if (last && (last->size_bytes == bytes || t->run_count == TCP_RUNS_MAX))
+    if (last && last->size_bytes == bytes && last->past_push == TCP_NO_PUSH) {
         last->end = t->copied;
-    else
-        t->run[t->run_count++] = (struct tcp_run){ t->copied, (uint32_t)bytes };
+    } else if (t->run_count == TCP_RUNS_MAX) {
+        last->end = t->copied;
+        last->mixed = 1;
+        last->past_push = TCP_NO_PUSH;
+    } else {
+        t->run[t->run_count++] = (struct tcp_run){ t->copied, (uint32_t)bytes, TCP_NO_PUSH, 0 };
+    }
     if (t->buffer_end == t->nxt)
         t->buffer_end = t->copied;
 }
 
-/* Fills the last buffer up to @goal, if it is not sent yet. */
-static void tcp_fill_last(struct tcp_tx *t, uint64_t goal, uint64_t end)
+/* The end of the last buffer goes out with PSH, if there is one that is not sent yet. */
+static void tcp_push_last(struct tcp_tx *t)
+{
+    if (!t->run_count)
+        return;
+    t->pushed = t->copied;
+    t->run[t->run_count - 1].past_push = 0;
+}
+
+/* The last buffer is full: it is pushed when half a window has come since the last push. */
+static bool tcp_push_full(struct tcp_tx *t)
+{
+    if (t->copied <= t->pushed + t->window_seen / 2)
+        return false;
+    tcp_push_last(t);
+    return true;
+}
+
+/* Fills the last buffer up to @goal, if it is not sent yet; @push: what it is pushed for remains. */
+static void tcp_fill_last(struct tcp_tx *t, uint64_t goal, uint64_t end, bool push)
 {
     struct tcp_run *last = t->run_count ? &t->run[t->run_count - 1] : NULL;
-    uint64_t start, size;
+    uint64_t start, size, past;
 
     if (!last || t->copied >= end)
         return;
@@ -1576,6 +1675,9 @@ static void tcp_fill_last(struct tcp_tx *t, uint64_t goal, uint64_t end)
     if (start >= last->end || last->end - start >= goal)
         return;
     size = gw_min(goal, end - start);
+    past = push && last->past_push != TCP_NO_PUSH ? start + size - last->end + last->past_push
+                                                  : TCP_NO_PUSH;
+    last->past_push = TCP_NO_PUSH;
     last->end = start;
     if (start <= t->nxt || (t->run_count > 1 && last[-1].end == start))
         t->run_count--;
@@ -1583,27 +1685,32 @@ static void tcp_fill_last(struct tcp_tx *t, uint64_t goal, uint64_t end)
     if (t->nxt == start)
         t->buffer_end = start;
     tcp_add_buffer(t, size);
+    t->run[t->run_count - 1].past_push = (uint32_t)gw_min(past, TCP_NO_PUSH) & TCP_NO_PUSH;
 }
 
 /* The application writes until the socket is full, sending as it goes (tcp_sendmsg_locked()). */
 static void tcp_write_more(struct gw_tx *tx, struct tcp_tx *t, uint64_t end, uint64_t now)
 {
-    bool any = true;
+    bool any = true, more = t->blocked;
     uint64_t goal;
 
-    while (any && t->copied < end) {
+    for (; any && t->copied < end; more = true) {
         goal = tcp_buffer_goal(t);
-        tcp_fill_last(t, goal, end);
+        tcp_fill_last(t, goal, end, more);
         if (t->nxt == t->copied && tcp_socket_bytes(t) < t->sndbuf_bytes)
             tcp_add_buffer(t, gw_min(goal, end - t->copied));
         if (t->buffer_end != t->copied)
             break;                                 /* the last one is not the next to be sent   */
-        tcp_xmit(tx, t, &any, now);
+        if (t->copied == end)
+            break;
+        tcp_xmit(tx, t, !tcp_push_full(t), &any, now);
     }
     goal = tcp_buffer_goal(t);
-    while (t->copied < end && tcp_socket_bytes(t) < t->sndbuf_bytes)
+    for (; t->copied < end && tcp_socket_bytes(t) < t->sndbuf_bytes; tcp_push_full(t))
         tcp_add_buffer(t, gw_min(goal, end - t->copied));
-    t->blocked = t->copied < end;
+    t->blocked = t->copied < end;                  /* else it has written all                    */
+    tcp_push_last(t);
+    tcp_xmit(tx, t, false, &any, now);
 }
 
 /* Is there room again for who waits? A third must be free; the buffer grows with the window while
@@ -1626,10 +1733,10 @@ static void tcp_write_fin(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
 {
     bool any;
 
-    tcp_fill_last(t, UINT64_MAX, tx->written_bytes + 1);
+    tcp_fill_last(t, UINT64_MAX, tx->written_bytes + 1, true);
     if (t->copied == tx->written_bytes)
         tcp_add_buffer(t, 1);
-    tcp_xmit(tx, t, &any, now);
+    tcp_xmit(tx, t, false, &any, now);
 }
 
 static void tcp_output(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
@@ -1638,12 +1745,12 @@ static void tcp_output(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
 
     if (t->phase != TCP_OPEN)
         return;
-    roomy = tcp_xmit(tx, t, &any, now);
+    roomy = tcp_xmit(tx, t, false, &any, now);
     if (GW_UNLIKELY(t->frto_new)) {                     /* nothing new left: repair after all  */
         t->frto_new = false;
         t->frto = t->nxt > t->high_seq;
         if (!t->frto)
-            tcp_xmit(tx, t, &any, now);
+            tcp_xmit(tx, t, false, &any, now);
     }
     if (t->copied < tx->written_bytes && (!t->blocked || tcp_room_came(tx, t, roomy)))
         tcp_write_more(tx, t, tx->written_bytes, now);
@@ -1926,17 +2033,58 @@ static inline void tcp_ack_basics(struct tcp_tx *t, const struct tcp_hdr *h, boo
     }
 }
 
+/* When what begins at @start first left, at the latest; @ts: when what caused the ACK did. The pauses
+ * behind it are looked at from the last one back. */
+static uint64_t tcp_left_by(const struct tcp_tx *t, uint64_t start, uint64_t ts)
+{
+    ts = gw_min(ts, t->last_sent_ps);
+    for (uint32_t i = 1; t->mark && i <= TCP_MARKS; i++) {
+        const struct tcp_mark *m = &t->mark[(t->mark_next - i) % TCP_MARKS];
+
+        if (m->start <= start)
+            break;
+        ts = gw_min(ts, m->before_ps);
+    }
+    return ts;
+}
+
+/* The samples of an ACK (tcp_clean_rtx_queue()): what was sent once counts, the oldest of it for the
+ * timeout, the newest for the least; else the echo of a timestamp in its milliseconds. Returns the
+ * newest one, 0: there is none. */
+static uint64_t tcp_ack_rtt(struct tcp_tx *t, const struct tcp_hdr *h, bool advanced, uint64_t now)
+{
+    uint64_t first = GW_NEVER, last = GW_NEVER;
+
+    if (t->ack_new.start != GW_NEVER && !t->ack_resent) {
+        first = now - tcp_left_by(t, t->ack_new.start, h->ts_ps);
+        last = now - tcp_left_by(t, t->ack_new.end - 1, h->ts_ps);
+    }
+    if (t->ack_sacked.start != GW_NEVER) {
+        last = now - tcp_left_by(t, t->ack_sacked.end - 1, h->ts_ps);
+        if (first == GW_NEVER)
+            first = now - tcp_left_by(t, t->ack_sacked.start, h->ts_ps);
+    }
+    if (first == GW_NEVER && advanced && t->opts & TCP_HAS_TS && h->len)
+        first = last = gw_max(tcp_clock_ms(now) - h->len, 1) * GW_PS_PER_MS;
+    if (first == GW_NEVER)
+        return 0;
+    last = gw_max(last, 1);
+    tcp_rtt_sample(t, gw_max(first, 1), last);
+    return last;
+}
+
 /* The long road: anything but an ACK that advances in a flow where nothing is missing. */
 static void tcp_ack_slow(struct gw_tx *tx, struct tcp_tx *t, struct gw_pkt *p, uint64_t now)
 {
     const struct tcp_hdr *h = tcp_hdr(p);
     uint64_t ack = h->seq, ts = h->ts_ps, delivered = t->delivered_bytes, lost = t->lost_total;
-    uint64_t flight = tcp_in_flight(t), gain;
+    uint64_t flight = tcp_in_flight(t), gain, rtt = 0;
     bool advanced = ack > t->una;
     struct gw_cc_ack a;
 
     if (ack > t->nxt)
         return;
+    t->ack_new.start = t->ack_sacked.start = GW_NEVER;
     t->ack_orig = t->ack_sacks = t->ack_dsack = t->ack_probe = false;
     if (!t->reo_keep)
         t->reo_steps = 1;
@@ -1945,8 +2093,6 @@ static void tcp_ack_slow(struct gw_tx *tx, struct tcp_tx *t, struct gw_pkt *p, u
     tcp_read_sack(tx, t, p, advanced);
     gain = t->delivered_bytes - delivered;
     if (gain) {
-        uint64_t rtt = now - ts ? now - ts : 1;
-
         if (ts > t->rack_ts_ps || (ts == t->rack_ts_ps && ack > t->rack_end)) {
             const struct tcp_ext *x = h->blocks && !advanced ? tx->host->ext_get(tx->net, p) : NULL;
 
@@ -1954,7 +2100,7 @@ static void tcp_ack_slow(struct gw_tx *tx, struct tcp_tx *t, struct gw_pkt *p, u
             t->rack_rtt_ps = now - ts;
             t->rack_end = x ? x->block[0][1] : ack;
         }
-        tcp_rtt_sample(t, rtt);
+        rtt = tcp_ack_rtt(t, h, advanced, now);
     }
     tcp_ack_basics(t, h, advanced, now);
     if (gain && !advanced && ts < t->head_sent_ps && t->opts & TCP_HAS_SACK)
@@ -1963,16 +2109,16 @@ static void tcp_ack_slow(struct gw_tx *tx, struct tcp_tx *t, struct gw_pkt *p, u
         tcp_probe_acked(tx, t, ack, gain != 0, now);
     tcp_cc_ack(tx, t, &a, now);
     a.in_flight_bytes = flight;
-    a.acked_bytes = gain;
-    a.acked_pkts = (uint32_t)((gain + t->mss - 1) / t->mss);
-    a.rtt_ps = gain ? (now - ts ? now - ts : 1) : 0;
+    a.acked_pkts = tcp_acked_segs(t, gain);
+    a.acked_bytes = (uint64_t)a.acked_pkts * t->mss;
+    a.rtt_ps = rtt;
     a.ece = t->ecn && h->flags & TCP_ECE;
     if (a.ece) {
         tx->stats.ce_in++;
-        a.ce_bytes = t->opts & TCP_EXACT_ECN ? gain : 0;
-        tx->stats.ce_bytes += a.ce_bytes;
+        a.ce_bytes = t->opts & TCP_EXACT_ECN ? a.acked_bytes : 0;
+        tx->stats.ce_bytes += t->opts & TCP_EXACT_ECN ? gain : 0;
     }
-    if (gain && tx->cc.ops->on_sample) {
+    if (rtt && tx->cc.ops->on_sample) {
         tx->cc.ops->on_sample(&tx->cc, &a);
         a.rtt_ps = 0;
     }
@@ -1980,7 +2126,7 @@ static void tcp_ack_slow(struct gw_tx *tx, struct tcp_tx *t, struct gw_pkt *p, u
     tcp_react(tx, t, &a, advanced, now);
     a.in_recovery = t->state == TCP_CA_CWR || t->state == TCP_CA_RECOVERY;
     if (a.in_recovery)
-        tcp_prr(tx, t, gain, advanced && t->lost_total == lost);
+        tcp_prr(tx, t, a.acked_bytes, advanced && t->lost_total == lost);
     if (t->every_ack) {
         a.state = t->state;
         a.lost_bytes = t->lost_total - lost;
@@ -2001,19 +2147,25 @@ static void tcp_ack_slow(struct gw_tx *tx, struct tcp_tx *t, struct gw_pkt *p, u
 static inline void tcp_ack_fast(struct gw_tx *tx, struct tcp_tx *t, const struct tcp_hdr *h,
                                 uint64_t now)
 {
-    uint64_t gain = h->seq - t->una, rtt = now - h->ts_ps ? now - h->ts_ps : 1;
+    uint64_t gain = h->seq - t->una, rtt = gw_max(now - h->ts_ps, 1), oldest = rtt;
     struct gw_cc_ack a;
 
+    if (gain > t->mss && t->mark_una != t->mark_next) {
+        const struct tcp_mark *m = tcp_next_pause(t);
+
+        if (m && m->before_ps < h->ts_ps)
+            oldest = now - m->before_ps;
+    }
     tcp_cc_ack(tx, t, &a, now);
-    a.acked_bytes = gain;
-    a.acked_pkts = gain <= t->mss ? 1 : (uint32_t)((gain + t->mss - 1) / t->mss);
+    a.acked_pkts = tcp_acked_segs(t, gain);
+    a.acked_bytes = (uint64_t)a.acked_pkts * t->mss;
     a.rtt_ps = rtt;
     a.snd_una = t->una = t->top = h->seq;
     a.delivered_bytes = t->delivered_bytes += gain;
     t->rack_ts_ps = h->ts_ps;
     t->rack_rtt_ps = now - h->ts_ps;
     t->rack_end = h->seq;
-    tcp_rtt_sample(t, rtt);
+    tcp_rtt_sample(t, oldest, rtt);
     a.srtt_ps = t->srtt8_ps >> 3;
     a.min_rtt_ps = t->min_rtt_ps;
     tcp_ack_basics(t, h, true, now);
@@ -2053,7 +2205,7 @@ static void tcp_tx_syn_ack(struct gw_tx *tx, struct tcp_tx *t, const struct tcp_
         t->wnd_end = t->window_seen = h->window & 0xffff;
         /* Without timestamps the answer to a repeated SYN is no sample (Karn). */
         if (t->syn_tries == 1 || t->opts & TCP_HAS_TS)
-            tcp_rtt_sample(t, now > h->ts_ps ? now - h->ts_ps : 1);
+            tcp_rtt_sample(t, gw_max(now - h->ts_ps, 1), gw_max(now - h->ts_ps, 1));
         tcp_established(tx, t, now);
     }
     tcp_send_control(tx, t, TCP_ACK, now);

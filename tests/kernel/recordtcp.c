@@ -398,7 +398,7 @@ static double deviation(const double *v, unsigned n)
 static void print_values(const double *v, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
-        printf("%s%.9g", i ? " " : "", v[i]);
+        printf("%s%.6g", i ? " " : "", v[i]);
 }
 
 /* netem keeps what it has sent and dropped; the queue is sampled as the grid's own rows were. */
