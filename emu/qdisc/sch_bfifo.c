@@ -106,6 +106,20 @@ static void bfifo_tc_show(const struct gw_qdisc *q, struct gw_tc_out *o)
     gw_tc_show_size(o, "limit", "limit %s", f->limit_bytes);
 }
 
+static void bfifo_advise(const struct gw_qdisc *q, void (*say)(void *ctx, const char *sentence),
+                         void *ctx)
+{
+    const struct bfifo *f = q->priv;
+    char text[160];
+
+    if (f->limit_bytes >= q->mtu_bytes)
+        return;
+    snprintf(text, sizeof text, "limit %llu bytes: no full frame of %u bytes ever gets in; give at "
+             "least as much", (unsigned long long)f->limit_bytes,
+             q->mtu_bytes);
+    say(ctx, text);
+}
+
 static const struct gw_qdisc_ops bfifo_ops = {
     .priv_bytes  = sizeof(struct bfifo),
     .conf_bytes  = sizeof(struct bfifo_conf),
@@ -118,6 +132,7 @@ static const struct gw_qdisc_ops bfifo_ops = {
     .fifo_limits = bfifo_fifo_limits,
     .tc_show     = bfifo_tc_show,
     .in_hindsight = true,
+    .advise      = bfifo_advise,
 };
 
 static const struct gw_param bfifo_params[] = {

@@ -1308,7 +1308,7 @@ static enum gw_status value_word(struct parse *x, const struct gw_tc_args *a, ui
             return gw_tc_illegal(err, w, v, "a rate such as 100mbit");
         set_rate(x, bps / 8, false);
     } else if (!strcmp(w, "rtt")) {
-        if (!gw_tc_time_us(v, &n))
+        if (!gw_tc_time(a, w, v, &n))
             return gw_tc_illegal(err, w, v, "a time such as 100ms");
         set_rtt(x, n);
     } else if (!strcmp(w, "memlimit")) {

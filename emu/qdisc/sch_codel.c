@@ -127,7 +127,16 @@ static enum gw_status codel_tc_parse(const struct gw_tc_args *a, void *conf, uin
         { "noecn", GW_TCW_SET, offsetof(struct codel_conf, ecn), 0, GIVEN_ECN, NULL },
     };
 
-    return gw_tcwords_read("codel", words, GW_ARRAY_LEN(words), a, 0, conf, given, err);
+    static const struct gw_tcword_unsent unsent[] = {
+        { "limit", offsetof(struct codel_conf, limit), "1000" },
+        { "target", offsetof(struct codel_conf, target), "5ms" },
+        { "interval", offsetof(struct codel_conf, interval), "100ms" },
+    };
+
+    if (gw_tcwords_read("codel", words, GW_ARRAY_LEN(words), a, 0, conf, given, err) != GW_OK)
+        return err->code;
+    gw_tcwords_unsent(unsent, GW_ARRAY_LEN(unsent), a, conf);
+    return GW_OK;
 }
 
 static void codel_tc_show(const struct gw_qdisc *q, struct gw_tc_out *o)

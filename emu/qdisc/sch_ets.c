@@ -15,9 +15,8 @@
  */
 #include <gradwire/gradwire.h>
 #include <gradwire/alg/bands.h>
+#include <gradwire/alg/quantum.h>
 #include <gradwire/alg/shaper.h>
-
-enum { QUANTUM_MIN = 256, QUANTUM_MAX = 1 << 20 };
 
 struct ets_conf {
     uint32_t bands, strict, quanta;   /* quanta: how many are given                            */
@@ -37,11 +36,6 @@ struct ets {
 
 /* ---- settings ----------------------------------------------------------------------------- */
 
-static uint32_t ets_clamp(uint32_t quantum)
-{
-    return quantum < QUANTUM_MIN ? QUANTUM_MIN : quantum > QUANTUM_MAX ? QUANTUM_MAX : quantum;
-}
-
 static enum gw_status ets_set(struct gw_qdisc *q, const struct ets_conf *c, uint64_t now_ps,
                               struct gw_error *err)
 {
@@ -53,7 +47,7 @@ static enum gw_status ets_set(struct gw_qdisc *q, const struct ets_conf *c, uint
                        "to %u, enough for both", c->bands, c->strict, c->quanta, GW_BANDS_MAX);
     for (uint32_t i = 0; i < c->bands; i++)
         quantum[i] = i < c->strict ? 0 :
-                     ets_clamp(i - c->strict < c->quanta ? c->quantum[i - c->strict]
+                     gw_quantum_within(i - c->strict < c->quanta ? c->quantum[i - c->strict]
                                                          : q->mtu_bytes);
     if (gw_bands_set(q, &e->b, "pfifo", c->bands, c->strict, quantum, now_ps, err) != GW_OK)
         return err ? err->code : GW_NOMEM;
@@ -151,7 +145,7 @@ static enum gw_status ets_class_change(struct gw_qdisc *q, uint32_t classid, uin
     if ((classid & 0xffff) <= e->b.strict)
         return gw_fail(err, GW_PARAM, "ets: strict bands do not have a configurable quantum, and "
                        "%x:%x is one", classid >> 16, classid & 0xffff);
-    GW_CONTAINER(found, struct gw_band, c)->quantum = ets_clamp(c->quantum);
+    GW_CONTAINER(found, struct gw_band, c)->quantum = gw_quantum_within(c->quantum);
     return GW_OK;
 }
 
@@ -181,7 +175,8 @@ static enum gw_status ets_number(const char *name, const char *v, uint32_t *to,
     return GW_OK;
 }
 
-static enum gw_status ets_quantum(struct ets_conf *c, const char *v, struct gw_error *err)
+static enum gw_status ets_quantum(const struct gw_tc_args *a, struct ets_conf *c, const char *v,
+                                  struct gw_error *err)
 {
     if (c->quanta == GW_BANDS_MAX)
         return gw_fail(err, GW_SYNTAX, "Too many \"quanta\": %s is number %u, %u are allowed", v,
@@ -190,6 +185,7 @@ static enum gw_status ets_quantum(struct ets_conf *c, const char *v, struct gw_e
         return gw_tc_illegal(err, "quanta", v, "a number of bytes such as 1514");
     if (!c->quantum[c->quanta++])
         return gw_fail(err, GW_SYNTAX, "\"quanta\" must be > 0; \"%s\" is not", v);
+    gw_quantum_note(a, c->quantum[c->quanta - 1]);
     return GW_OK;
 }
 
@@ -250,7 +246,7 @@ static enum gw_status ets_tc_parse(const struct gw_tc_args *a, void *conf, uint6
                 return gw_fail(err, GW_SYNTAX, "Duplicate \"%s\": it may stand once", k);
             list = quanta ? ETS_QUANTA : ETS_PRIOMAP;
         } else if (list == ETS_QUANTA) {
-            st = ets_quantum(c, k, err);
+            st = ets_quantum(a, c, k, err);
         } else if (list == ETS_PRIOMAP) {
             st = ets_priority(c, k, err);
         } else {

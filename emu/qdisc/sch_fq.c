@@ -17,11 +17,12 @@
  * rates set by transports, hence horizon has no effect.
  */
 #include <gradwire/gradwire.h>
+#include <gradwire/alg/quantum.h>
 #include <gradwire/alg/tcwords.h>
 
 #define NS_PER_S UINT64_C(1000000000)
 #define NO_FLOW UINT32_MAX
-enum { BUCKETS_LOG_MAX = 18, QUANTUM_MAX = 1 << 20, PRIO_CONTROL = 7, DRY_STEPS = 32 };
+enum { BUCKETS_LOG_MAX = 18, PRIO_CONTROL = 7, DRY_STEPS = 32 };
 
 enum {
     GIVEN_LIMIT = 1, GIVEN_FLOW_LIMIT = 2, GIVEN_QUANTUM = 4, GIVEN_INITIAL = 8, GIVEN_MAXRATE = 16,
@@ -331,9 +332,9 @@ static enum gw_status fq_check(const struct fq_conf *c, uint64_t given, struct g
     if (c->buckets && (log_of(c->buckets) < 1 || log_of(c->buckets) > BUCKETS_LOG_MAX))
         return gw_fail(err, GW_PARAM, "fq: buckets is %u; 2 to %d is right", c->buckets,
                        1 << BUCKETS_LOG_MAX);
-    if ((given & GIVEN_QUANTUM) && (!c->quantum || c->quantum > QUANTUM_MAX))
-        return gw_fail(err, GW_PARAM, "fq: invalid quantum %u; 1 to %d bytes are right", c->quantum,
-                       QUANTUM_MAX);
+    if ((given & GIVEN_QUANTUM) && (!c->quantum || c->quantum > GW_QUANTUM_MAX))
+        return gw_fail(err, GW_PARAM, "fq: invalid quantum %u; 1 to %u bytes are right", c->quantum,
+                       GW_QUANTUM_MAX);
     if ((given & GIVEN_INITIAL) && c->initial_quantum > INT32_MAX)
         return gw_fail(err, GW_PARAM, "fq: initial_quantum is %u; at most %d bytes are right",
                        c->initial_quantum, INT32_MAX);
@@ -713,8 +714,14 @@ static void fq_advise(const struct gw_qdisc *q, void (*say)(void *ctx, const cha
     const struct fq *s = q->priv;
     char text[256];
 
-    if (s->c.maxrate == UINT32_MAX || !s->c.pacing || s->c.maxrate <= s->c.low_rate)
+    if (s->c.maxrate == UINT32_MAX || (s->c.pacing && s->c.maxrate <= s->c.low_rate))
         return;
+    if (!s->c.pacing) {
+        snprintf(text, sizeof text, "maxrate %.6g Mbit/s has no effect with nopacing: a flow sends as "
+                 "fast as the link takes it", s->c.maxrate * 8e-6);
+        say(ctx, text);
+        return;
+    }
     snprintf(text, sizeof text, "maxrate paces bursts: a flow sends %u bytes at once at first and "
              "%u bytes at a time from then on", s->c.initial_quantum, s->c.quantum);
     say(ctx, text);

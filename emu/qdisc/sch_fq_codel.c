@@ -13,11 +13,12 @@
  * classes.
  */
 #include <gradwire/alg/codel.h>
+#include <gradwire/alg/quantum.h>
 #include <gradwire/alg/tcwords.h>
 #include <gradwire/alg/truesize.h>
 
 enum { GIVEN_CE = 1, GIVEN_ECN = 2, GIVEN_MEMORY = 4, GIVEN_SELECTOR = 8 };
-enum { FLOWS_MAX = 65536, QUANTUM_MIN = 256, QUANTUM_MAX = 1 << 20 };
+enum { FLOWS_MAX = 65536 };
 
 struct fq_codel_conf {
     uint32_t limit, flows, quantum, drop_batch;  /* 0: not given                               */
@@ -158,9 +159,9 @@ static enum gw_status fq_codel_check(const struct fq_codel_conf *c, struct gw_er
     if (c->flows > FLOWS_MAX)
         return gw_fail(err, GW_PARAM, "fq_codel: flows is %u; 1 to %d is right", c->flows,
                        FLOWS_MAX);
-    if (c->quantum > QUANTUM_MAX)
-        return gw_fail(err, GW_PARAM, "fq_codel: quantum is %u; %d to %d bytes are right",
-                       c->quantum, QUANTUM_MIN, QUANTUM_MAX);
+    if (c->quantum > GW_QUANTUM_MAX)
+        return gw_fail(err, GW_PARAM, "fq_codel: quantum is %u; %u to %u bytes are right",
+                       c->quantum, GW_QUANTUM_MIN, GW_QUANTUM_MAX);
     return GW_OK;
 }
 
@@ -181,7 +182,7 @@ static void fq_codel_apply(struct fq_codel *s, const struct fq_codel_conf *c, ui
     if (c->limit)
         s->limit = c->limit;
     if (c->quantum)
-        s->quantum = c->quantum < QUANTUM_MIN ? QUANTUM_MIN : c->quantum;
+        s->quantum = gw_quantum_within(c->quantum);
     if (c->drop_batch)
         s->drop_batch = c->drop_batch;
     if ((given & GIVEN_MEMORY) && c->memory_limit != UINT32_MAX)
@@ -370,6 +371,14 @@ static enum gw_status read_plain(const struct gw_tc_args *a, uint32_t from, uint
 static enum gw_status fq_codel_tc_parse(const struct gw_tc_args *a, void *conf, uint64_t *given,
                                         struct gw_error *err)
 {
+    static const struct gw_tcword_unsent unsent[] = {
+        { "limit", offsetof(struct fq_codel_conf, limit), "10240" },
+        { "flows", offsetof(struct fq_codel_conf, flows), "1024" },
+        { "quantum", offsetof(struct fq_codel_conf, quantum), "a full frame" },
+        { "target", offsetof(struct fq_codel_conf, target), "5ms" },
+        { "interval", offsetof(struct fq_codel_conf, interval), "100ms" },
+        { "drop_batch", offsetof(struct fq_codel_conf, drop_batch), "64" },
+    };
     struct fq_codel_conf *c = conf;
     uint32_t from = 0;
 
@@ -385,7 +394,12 @@ static enum gw_status fq_codel_tc_parse(const struct gw_tc_args *a, void *conf, 
         *given |= GIVEN_SELECTOR;
         from = i + 1;
     }
-    return read_plain(a, from, a->count, c, given, err);
+    if (read_plain(a, from, a->count, c, given, err) != GW_OK)
+        return err->code;
+    gw_tcwords_unsent(unsent, GW_ARRAY_LEN(unsent), a, conf);
+    if (c->quantum)
+        gw_quantum_note(a, c->quantum);
+    return GW_OK;
 }
 
 static void fq_codel_show_ce(const struct gw_codel_parms *c, struct gw_tc_out *o)

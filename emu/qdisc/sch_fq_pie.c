@@ -15,9 +15,9 @@
  */
 #include <gradwire/gradwire.h>
 #include <gradwire/alg/pie.h>
+#include <gradwire/alg/quantum.h>
 #include <gradwire/alg/truesize.h>
 
-enum { QUANTUM_MIN = 256, QUANTUM_MAX = 1 << 20 };
 enum { FQ_PIE_FLOWS = 256, FQ_PIE_QUANTUM = 512, FQ_PIE_MEMORY = 1024, FQ_PIE_ECN_PROB = 2048 };
 
 struct fq_pie_conf {
@@ -102,9 +102,9 @@ static enum gw_status fq_pie_set(struct gw_qdisc *q, const struct fq_pie_conf *c
     if (given & FQ_PIE_FLOWS && s->flow)
         return gw_fail(err, GW_PARAM, "fq_pie: the number of flows cannot be changed; make the "
                        "discipline anew");
-    if (given & FQ_PIE_QUANTUM && c->quantum > QUANTUM_MAX)
+    if (given & FQ_PIE_QUANTUM && c->quantum > GW_QUANTUM_MAX)
         return gw_fail(err, GW_PARAM, "fq_pie: quantum: %u, an integer out of range; allowed 1 to "
-                       "%d", c->quantum, QUANTUM_MAX);
+                       "%u", c->quantum, GW_QUANTUM_MAX);
     if (given & FQ_PIE_FLOWS && c->flows > 65536)
         return gw_fail(err, GW_PARAM, "fq_pie: flows: %u; allowed 1 to 65536", c->flows);
     gw_pie_params_set(&s->params, &c->pie, given);
@@ -113,7 +113,7 @@ static enum gw_status fq_pie_set(struct gw_qdisc *q, const struct fq_pie_conf *c
     if (given & FQ_PIE_FLOWS)
         s->flows = c->flows;
     if (given & FQ_PIE_QUANTUM)
-        s->quantum = c->quantum < QUANTUM_MIN ? QUANTUM_MIN : c->quantum;
+        s->quantum = gw_quantum_within(c->quantum);
     if (given & FQ_PIE_MEMORY)
         s->memory_limit = c->memory_limit;
     if (given & FQ_PIE_ECN_PROB)
@@ -292,19 +292,25 @@ static void fq_pie_reset(struct gw_qdisc *q, uint64_t now_ps)
 }
 
 /* The words that pie does not have. */
-static enum gw_status fq_pie_word(const char *w, const char *v, struct fq_pie_conf *c,
-                                  uint64_t *given, struct gw_error *err)
+static enum gw_status fq_pie_word(const struct gw_tc_args *a, const char *w, const char *v,
+                                  struct fq_pie_conf *c, uint64_t *given, struct gw_error *err)
 {
+    bool quantum = !strcmp(w, "quantum");
+    uint32_t *to = quantum ? &c->quantum : &c->memory_limit;
+
     if (!strcmp(w, "flows"))
-        return gw_pie_number(w, v, &c->flows, false, UINT32_MAX, FQ_PIE_FLOWS, given, err);
+        return gw_pie_number(a, w, v, &c->flows, false, UINT32_MAX, FQ_PIE_FLOWS, "1024", given,
+                             err);
     if (!strcmp(w, "ecn_prob"))
-        return gw_pie_number(w, v, &c->ecn_prob, false, 99, FQ_PIE_ECN_PROB, given, err);
-    if (!gw_tc_size(v, !strcmp(w, "quantum") ? &c->quantum : &c->memory_limit))
+        return gw_pie_number(a, w, v, &c->ecn_prob, false, 99, FQ_PIE_ECN_PROB, "10", given, err);
+    if (!gw_tc_size(v, to))
         return gw_tc_illegal(err, w, v, "a size such as 1514 or 32mb");
-    if (!strcmp(w, "quantum") && c->quantum)
-        *given |= FQ_PIE_QUANTUM;
-    if (!strcmp(w, "memory_limit") && c->memory_limit)
-        *given |= FQ_PIE_MEMORY;
+    if (*to)
+        *given |= quantum ? FQ_PIE_QUANTUM : FQ_PIE_MEMORY;
+    else
+        gw_tc_unsent(a, w, v, quantum ? "a full frame" : "32mb");
+    if (quantum && *to)
+        gw_quantum_note(a, *to);
     return GW_OK;
 }
 
@@ -326,7 +332,7 @@ static enum gw_status fq_pie_parse(const struct gw_tc_args *a, void *conf, uint6
             return gw_tc_what(err, "fq_pie", w);
         if (mine && ++i == a->count)
             return gw_tc_incomplete(err, w);
-        if (mine && fq_pie_word(w, a->word[i], c, given, err) != GW_OK)
+        if (mine && fq_pie_word(a, w, a->word[i], c, given, err) != GW_OK)
             return err->code;
     }
     return GW_OK;

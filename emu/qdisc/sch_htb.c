@@ -102,7 +102,7 @@ struct htb_level {
 
 struct htb {
     struct gw_class_hash hash;
-    struct htb_class *warned;    /* the newest leaf whose quantum was moved into its range     */
+    struct htb_class *warned;    /* the newest class that advise() speaks of                   */
     uint32_t warnings;           /* how many there are                                         */
     struct htb_level level[HTB_DEPTH];
     uint32_t r2q, defcls, direct_qlen;
@@ -667,7 +667,13 @@ static enum gw_status htb_init(struct gw_qdisc *q, struct gw_error *err)
     return GW_OK;
 }
 
-/* The list holds @cl if @in and if its quantum was moved, so that advise() need not look at all. */
+static bool htb_ceil_is_less(const struct htb_class *cl)
+{
+    return cl->ceil.rate_bytes_s < cl->rate.rate_bytes_s;
+}
+
+/* The list holds @cl if @in and if its quantum was moved or its ceil is below its rate, so that
+ * advise() need not look at all. */
 static void htb_list_warned(struct htb *h, struct htb_class *cl, bool in)
 {
     if (cl->listed) {
@@ -676,7 +682,7 @@ static void htb_list_warned(struct htb *h, struct htb_class *cl, bool in)
         *(cl->newer ? &cl->newer->older : &h->warned) = cl->older;
         h->warnings--;
     }
-    cl->listed = in && cl->warn;
+    cl->listed = in && ((cl->warn && !cl->level) || htb_ceil_is_less(cl));
     if (!cl->listed)
         return;
     cl->older = h->warned;
@@ -769,8 +775,8 @@ static void htb_make_inner(struct gw_qdisc *q, struct htb_class *parent, uint64_
     if (parent->mode != HTB_CAN_SEND)
         htb_unwait(h, parent);
     parent->mode = HTB_CAN_SEND;
-    htb_list_warned(h, parent, false);
     parent->level = (parent->parent ? parent->parent->level : HTB_DEPTH) - 1;
+    htb_list_warned(h, parent, true);
     memset(parent->feed, 0, sizeof parent->feed);
 }
 
@@ -830,7 +836,6 @@ static void htb_set_quantum(struct htb *h, struct htb_class *cl, const struct ht
 {
     uint64_t quantum = cl->rate.rate_bytes_s / h->r2q;
 
-    htb_list_warned(h, cl, false);
     cl->warn = 0;
 
     if (c->quantum) {
@@ -843,7 +848,6 @@ static void htb_set_quantum(struct htb *h, struct htb_class *cl, const struct ht
         cl->warn = 1;
     }
     cl->quantum = (int32_t)(uint32_t)quantum;
-    htb_list_warned(h, cl, true);
 }
 
 static enum gw_status htb_class_change(struct gw_qdisc *q, uint32_t classid, uint32_t parentid,
@@ -868,6 +872,7 @@ static enum gw_status htb_class_change(struct gw_qdisc *q, uint32_t classid, uin
     }
     cl->buffer = (int64_t)c->buffer << GW_TICK_SHIFT;
     cl->cbuffer = (int64_t)c->cbuffer << GW_TICK_SHIFT;
+    htb_list_warned(h, cl, true);
     return GW_OK;
 }
 
@@ -1185,18 +1190,27 @@ static void htb_outline(const struct gw_qdisc *q, uint32_t classid, uint32_t len
 }
 
 /* A sentence for each of a few classes, or one for the newest and the number of the others. */
-static void htb_advise_quanta(const struct htb *h, void (*say)(void *ctx, const char *sentence),
+static void htb_advise_classes(const struct htb *h, void (*say)(void *ctx, const char *sentence),
                               void *ctx)
 {
     const struct htb_class *cl = h->warned;
     bool all = h->warnings <= HTB_SENTENCES;
-    char text[320], more[64] = "";
+    char text[320], more[80] = "";
 
     while (all && cl && cl->older)
         cl = cl->older;
     if (!all)
-        snprintf(more, sizeof more, "; %u other classes are like it", h->warnings - 1);
+        snprintf(more, sizeof more, "; there is something to say of %u other classes, too", h->warnings - 1);
     for (; cl; cl = cl->newer) {
+        if (htb_ceil_is_less(cl)) {
+            snprintf(text, sizeof text, "ceil of class %x:%x is below its rate: it sends at most "
+                     "%.6g Mbit/s, its ceil, and not %.6g%s", cl->c.id >> 16, cl->c.id & 0xffff,
+                     (double)cl->ceil.rate_bytes_s * 8e-6, (double)cl->rate.rate_bytes_s * 8e-6,
+                     more);
+            say(ctx, text);
+        }
+        if (!cl->warn || cl->level)
+            continue;
         snprintf(text, sizeof text, "quantum of class %x:%x is %s: rate / r2q would be %llu bytes, "
                  "%d are taken, so borrowed bandwidth is not shared by rates%s", cl->c.id >> 16,
                  cl->c.id & 0xffff, cl->warn < 0 ? "small" : "big",
@@ -1218,7 +1232,7 @@ static void htb_advise(const struct gw_qdisc *q, void (*say)(void *ctx, const ch
                  "whose priority is no class pass unshaped, ahead of all others", h->defcls);
         say(ctx, text);
     }
-    htb_advise_quanta(h, say, ctx);
+    htb_advise_classes(h, say, ctx);
 }
 
 static const struct gw_param htb_class_params[] = {

@@ -282,8 +282,15 @@ static enum gw_status netem_illegal(struct netem_words *w, const char *what, con
 
 static enum gw_status netem_percent(struct netem_words *w, const char *what, uint32_t *share)
 {
-    return gw_tc_percent(netem_word(w), share) ? GW_OK :
-           netem_illegal(w, what, "a share from 0% to 100%");
+    double asked;
+    const char *rest;
+
+    if (!gw_tc_percent(netem_word(w), share))
+        return netem_illegal(w, what, "a share from 0% to 100%");
+    if (!*share && gw_tc_number(netem_word(w), &asked, &rest) && asked > 0)
+        gw_tc_note(w->a, "%s %s counts as 0: tc keeps shares in steps of 2.3e-8 %%", what,
+                   netem_word(w));
+    return GW_OK;
 }
 
 static bool netem_s32(const char *s, int32_t *v)
@@ -314,7 +321,7 @@ static enum gw_status netem_ticks(struct netem_words *w, uint32_t *ticks)
 {
     uint32_t us;
 
-    if (!gw_tc_time_us(netem_word(w), &us))
+    if (!gw_tc_time(w->a, "delay", netem_word(w), &us))
         return netem_illegal(w, "latency", "a time in s, ms or us (none: us), e.g. 10ms");
     if (us * NETEM_TICKS_PER_US >= 4294967296.0)
         return gw_fail(w->err, GW_SYNTAX, "Illegal %u time (too large): \"%s\"; at most 274s is "

@@ -124,6 +124,14 @@ static void pfifo_tc_show(const struct gw_qdisc *q, struct gw_tc_out *o)
     o->u64(o, "limit", "limit %llup", f->limit);
 }
 
+static void pfifo_advise(const struct gw_qdisc *q, void (*say)(void *ctx, const char *sentence),
+                         void *ctx)
+{
+    if (!((const struct pfifo *)q->priv)->limit)
+        say(ctx, "limit 0: every frame is dropped, also on an idle link; 1 is the least that is a "
+            "queue");
+}
+
 static const struct gw_qdisc_ops pfifo_ops = {
     .priv_bytes  = sizeof(struct pfifo),
     .conf_bytes  = sizeof(struct pfifo_conf),
@@ -137,6 +145,7 @@ static const struct gw_qdisc_ops pfifo_ops = {
     .tc_parse    = pfifo_tc_parse,
     .tc_show     = pfifo_tc_show,
     .in_hindsight = true,
+    .advise      = pfifo_advise,
 };
 
 static const struct gw_param pfifo_params[] = {

@@ -274,7 +274,7 @@ static enum gw_status tbf_latency(struct tbf_words *w, const char *v)
     if (w->c->limit)
         return gw_fail(w->err, GW_SYNTAX, "tbf: specifying both \"limit\" and \"/latency\" is not "
                        "allowed: one follows from the other");
-    return gw_tc_time_us(v, &w->latency_us) ? GW_OK : tbf_illegal(w, "latency", v,
+    return gw_tc_time(w->a, "latency", v, &w->latency_us) ? GW_OK : tbf_illegal(w, "latency", v,
                                                                   "a time such as 50ms");
 }
 
@@ -429,6 +429,11 @@ static void tbf_advise(const struct gw_qdisc *q, void (*say)(void *ctx, const ch
     const struct tbf *t = q->priv;
     char text[256];
 
+    if (t->limit && t->limit < q->mtu_bytes) {
+        snprintf(text, sizeof text, "frames above %u bytes are dropped, because no more may wait; a "
+                 "limit of a full frame, %u bytes, is the least", t->limit, q->mtu_bytes);
+        say(ctx, text);
+    }
     if (t->max_bytes >= q->mtu_bytes)
         return;
     snprintf(text, sizeof text, "frames above %u bytes are dropped, because the %s is below a full "

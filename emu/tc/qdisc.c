@@ -318,7 +318,7 @@ static void keep_rows(struct gw_qdisc *q, const void *conf, uint64_t given)
 }
 
 static int do_change(struct gw_tc_run *r, struct gw_tree *t, struct gw_qdisc *q,
-                     const struct gw_qdisc *words, const struct frame *f)
+                     struct gw_qdisc *words, const struct frame *f)
 {
     if (f->kind && !q->ops->change && q->row_count)
         return kernel_no(r->err, t, "Change operation not supported by specified qdisc", f->kind);
@@ -326,6 +326,9 @@ static int do_change(struct gw_tc_run *r, struct gw_tree *t, struct gw_qdisc *q,
         if (q->ops->change(q, words->conf, words->given, r->ctx->now_ps, r->err) != GW_OK)
             return refused(r->err, q->kind);
         keep_rows(q, words->conf, words->given);
+        free(q->note);
+        q->note = words->note;
+        words->note = NULL;
     }
     t->touched = q;
     if (q == t->root)

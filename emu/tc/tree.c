@@ -273,6 +273,7 @@ static void set_up(struct gw_qdisc *q, struct gw_qdisc *up)
 
 static void bury(struct gw_qdisc *q)
 {
+    free(q->note);
     free(q->priv);
     free(q->conf);
     free(q);
@@ -642,7 +643,7 @@ static const char *row_number(const struct gw_param *r, const struct gw_tc_args 
         *(uint64_t *)at = u;
         return NULL;
     case GW_P_TIME:
-        if (!gw_tc_time_us(w, &u))
+        if (!gw_tc_time(a, r->name, w, &u))
             return "a time such as 10ms";
         *(uint64_t *)at = u * GW_PS_PER_US;
         return NULL;
@@ -675,7 +676,7 @@ static enum gw_status row_word(const struct gw_param *r, const struct gw_tc_args
            gw_fail(err, GW_SYNTAX, "Illegal \"%s\": %s", r->name, inner.text);
 }
 
-enum gw_status gw_tree_parse(const struct gw_qdisc *q, const struct gw_tc_args *a, void *conf,
+static enum gw_status parse_words(const struct gw_qdisc *q, const struct gw_tc_args *a, void *conf,
                              uint64_t *given, struct gw_error *err)
 {
     const struct gw_param *rows = a->is_class ? q->ops->class_params : q->rows;
@@ -702,6 +703,23 @@ enum gw_status gw_tree_parse(const struct gw_qdisc *q, const struct gw_tc_args *
         if (row_word(r, a, conf, a->word[i], err) != GW_OK)
             return err->code;
     }
+    return GW_OK;
+}
+
+enum gw_status gw_tree_parse(struct gw_qdisc *q, const struct gw_tc_args *a, void *conf,
+                             uint64_t *given, struct gw_error *err)
+{
+    struct gw_tc_args with = *a;
+    char note[640] = "";
+
+    if (a->is_class)
+        return parse_words(q, a, conf, given, err);
+    with.note = note;
+    with.note_bytes = sizeof note;
+    if (parse_words(q, &with, conf, given, err) != GW_OK)
+        return err->code;
+    free(q->note);
+    q->note = *note ? strdup(note) : NULL;
     return GW_OK;
 }
 
@@ -915,8 +933,17 @@ static void advise_one(void *ctx, const char *sentence)
 static void advise_qdisc(const struct gw_tree *t, const struct gw_qdisc *q,
                          void (*say)(void *ctx, const char *sentence), void *ctx)
 {
+    struct advice a = { t, q, say, ctx };
+    char line[400];
+
+    if (q->hidden)                                  /* its parent's doing, and that one says it */
+        return;
+    for (const char *s = q->note; s && *s; s += strcspn(s, "\n"), s += *s == '\n') {
+        snprintf(line, sizeof line, "%.*s", (int)strcspn(s, "\n"), s);
+        advise_one(&a, line);
+    }
     if (q->ops->advise)
-        q->ops->advise(q, advise_one, &(struct advice){ t, q, say, ctx });
+        q->ops->advise(q, advise_one, &a);
 }
 
 /* What no single discipline can say. */

@@ -89,7 +89,7 @@ GW_API uint32_t gw_tree_auto_handle(struct gw_tree *t);      /* major << 16; 0: 
 GW_API enum gw_status gw_tree_set_root(struct gw_tree *t, struct gw_value *map,
                                        const char *const *skip, struct gw_error *err);
 /* Words of a tc line into conf of @kind's discipline, by tc_parse or by rows. */
-GW_API enum gw_status gw_tree_parse(const struct gw_qdisc *q, const struct gw_tc_args *a,
+GW_API enum gw_status gw_tree_parse(struct gw_qdisc *q, const struct gw_tc_args *a,
                                     void *conf, uint64_t *given, struct gw_error *err);
 
 /* Length that the disciplines count for a frame of @len_bytes. */

@@ -88,6 +88,8 @@ struct gw_tc_args {
     const struct gw_host *host;
     const char  *data_dir;       /* where user tables are looked up                            */
     bool        *create;         /* the parser may set it: made even if the verb is `change`  */
+    char        *note;           /* for gw_tc_note(): sentences, a line each; NULL: nobody asks */
+    size_t       note_bytes;
 };
 
 struct gw_qdisc_ops {
@@ -225,6 +227,7 @@ struct gw_qdisc {
     struct gw_qdisc *before;     /* host's list, the other way                                 */
     uint32_t  below;             /* host's: listed disciplines whose `up` this is              */
     struct gw_qdisc *same_slot;  /* host's: next in its hash of handles                        */
+    char     *note;              /* host's: what the parser noted of the words in force        */
 };
 
 #define GW_TC_ROOT UINT32_MAX    /* TC_H_ROOT                                                  */

@@ -43,8 +43,31 @@ static inline int64_t gw_tc_integer(double v)
     return v > -9223372036854775808.0 && v < 9223372036854775808.0 ? (int64_t)v : INT64_MIN;
 }
 
-/* Time in microseconds, cut to an integer (get_time); no unit: microseconds. */
-static inline bool gw_tc_time_us(const char *s, uint32_t *us)
+/* A sentence for check, explain and tc about a word that is taken and means something else. */
+static inline void GW_PRINTF(2, 3) gw_tc_note(const struct gw_tc_args *a, const char *fmt, ...)
+{
+    size_t used = a->note ? strlen(a->note) : 0;
+    va_list ap;
+
+    if (!a->note || used + 2 >= a->note_bytes)
+        return;
+    if (used)
+        a->note[used++] = '\n';
+    va_start(ap, fmt);
+    vsnprintf(a->note + used, a->note_bytes - used, fmt, ap);
+    va_end(ap);
+}
+
+/* tc leaves the attribute out of its message when the value is 0. */
+static inline void gw_tc_unsent(const struct gw_tc_args *a, const char *name, const char *word,
+                                const char *by_default)
+{
+    gw_tc_note(a, "`%s %s` is not sent by tc: %s on a new qdisc, and what was set before on an old "
+               "one", name, word, by_default);
+}
+
+/* A time as it was written, in microseconds; may be negative, infinite, no number. */
+static inline bool gw_tc_asked_us(const char *s, double *us)
 {
     static const struct gw_tc_unit u[] = { { "s", 1e6 }, { "sec", 1e6 }, { "secs", 1e6 },
         { "ms", 1e3 }, { "msec", 1e3 }, { "msecs", 1e3 }, { "us", 1 }, { "usec", 1 },
@@ -54,8 +77,32 @@ static inline bool gw_tc_time_us(const char *s, uint32_t *us)
 
     if (!gw_tc_number(s, &v, &rest) || (*rest && !gw_tc_unit_of(rest, u, GW_ARRAY_LEN(u), &f)))
         return false;
-    v *= f;
+    *us = v * f;
+    return true;
+}
+
+/* Time in microseconds, cut to an integer (get_time); no unit: microseconds. */
+static inline bool gw_tc_time_us(const char *s, uint32_t *us)
+{
+    double v;
+
+    if (!gw_tc_asked_us(s, &v))
+        return false;
     *us = (uint32_t)gw_tc_integer(v);
+    return true;
+}
+
+/* The same for the option @name of a line; a time that is another one than was written is noted. */
+static inline bool gw_tc_time(const struct gw_tc_args *a, const char *name, const char *s,
+                              uint32_t *us)
+{
+    double v;
+
+    if (!gw_tc_time_us(s, us) || !gw_tc_asked_us(s, &v))
+        return false;
+    if (!(v >= 0 && v - *us < 1e-3 * (v > 1 ? v : 1)))
+        gw_tc_note(a, "`%s %s` counts as %.7gms: tc keeps whole microseconds in 32 bits", name, s,
+                   *us / 1e3);
     return true;
 }
 

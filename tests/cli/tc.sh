@@ -335,5 +335,43 @@ for what in 'tc --script many.tc' 'run many.yaml -o many' 'tc --run many -s clas
 done
 is '9,000 classes: shown' "$(grep -c Sent out.txt)" 9000
 call check many.yaml
-is '9,000 classes: check speaks once of their quanta' "$(grep -c 'quantum of class .*; 8999 other classes' err.txt)" 1
+is '9,000 classes: check speaks once of their quanta' "$(grep -c 'quantum of class .*; there is something to say of 8999 other classes' err.txt)" 1
 rm -r many.tc many.yaml many
+
+# Words that tc takes and that mean something else, or nothing: a sentence with what is in force.
+while IFS='|' read -r words said; do
+    like "note: $words" "$(script "qdisc add dev x root $words")" "\"rc\":0,.*\"notes\":\\[\"x: [^\"]*$said"
+done <<'ROWS'
+netem delay nan|netem: `delay nan` counts as 0ms: tc keeps whole microseconds
+netem delay 0.5us|`delay 0.5us` counts as 0ms
+netem delay 10ms 1.9us|`delay 1.9us` counts as 0.001ms
+netem loss 0.00000001%|loss percent 0.00000001% counts as 0
+tbf rate 1mbit burst 10k latency -5ms|tbf: `latency -5ms` counts as 4294962ms
+tbf rate 1mbit burst 10k limit 1000|frames above 1000 bytes are dropped, because no more may wait
+codel target 5000s|codel: `target 5000s` counts as 705032.7ms
+codel limit 0|`limit 0` is not sent by tc: 1000 on a new qdisc
+fq_codel interval 0|`interval 0` is not sent by tc: 100ms on a new qdisc
+fq_codel quantum 10|a quantum of 10 bytes counts as 256, the least
+fq_pie quantum 10|a quantum of 10 bytes counts as 256, the least
+ets bands 3 quanta 2000000 1514 1514|a quantum of 2000000 bytes counts as 1048576, the most
+pie target 0|`target 0` is not sent by tc: 15ms on a new qdisc
+fq maxrate 100mbit nopacing|maxrate 100 Mbit/s has no effect with nopacing
+pfifo limit 0|limit 0: every frame is dropped
+bfifo limit 100|no full frame of 1514 bytes ever gets in
+ROWS
+for words in 'netem delay 10us' 'codel target 5ms interval 100ms' 'fq_codel quantum 300' 'tbf rate 1mbit burst 10k latency 50ms' \
+    'pfifo limit 1' 'bfifo limit 1514' 'pie target 1ms' 'netem delay 0 loss 0%'; do
+    is "no such note: $words" "$(script "qdisc add dev x root $words" | grep -c 'counts as\|not sent\|dropped\|gets in')" 0
+done
+like 'note: a ceil below the rate' "$(script 'qdisc add dev x root handle 1: htb
+class add dev x parent 1: classid 1:1 htb rate 10mbit ceil 4mbit')" \
+    'htb: ceil of class 1:1 is below its rate: it sends at most 4 Mbit/s, its ceil, and not 10'
+is 'note: a change with good words takes it back' "$(script 'qdisc add dev x root codel target nan
+qdisc change dev x root codel target 5ms' | grep -c notes)" 1
+pair 'tc: ["qdisc add dev v:a root codel target nan"]' 'qdisc: [{dev: "v:b", kind: netem, delay: nan}]' >note.yaml
+for verb in check explain; do
+    call $verb note.yaml
+    like "note: $verb" "$(cat err.txt)" 'v:a: codel: `target nan` is not sent by tc: 5ms'
+    like "note: $verb, of a map" "$(cat err.txt)" 'v:b: netem: `delay nan` counts as 0ms'
+done
+rm note.yaml

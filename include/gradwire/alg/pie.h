@@ -272,15 +272,18 @@ static inline bool gw_pie_flag(const char *w, const char *name, const char *no, 
 }
 
 /* Reads one number of a pair "name value" and its bit; 0 is not sent and so changes nothing. */
-static inline enum gw_status gw_pie_number(const char *name, const char *w, uint32_t *v,
-                                           bool time, uint32_t most, uint64_t bit,
-                                           uint64_t *given, struct gw_error *err)
+static inline enum gw_status gw_pie_number(const struct gw_tc_args *a, const char *name,
+                                           const char *w, uint32_t *v, bool time, uint32_t most,
+                                           uint64_t bit, const char *by_default, uint64_t *given,
+                                           struct gw_error *err)
 {
-    if (!(time ? gw_tc_time_us(w, v) : gw_tc_u32(w, v)) || *v > most)
+    if (!(time ? gw_tc_time(a, name, w, v) : gw_tc_u32(w, v)) || *v > most)
         return gw_tc_illegal(err, name, w, time ? "a time such as 15ms" : most == 32 ?
                              "a whole number from 0 to 32" : "a whole number");
     if (*v)
         *given |= bit;
+    else
+        gw_tc_unsent(a, name, w, by_default);
     return GW_OK;
 }
 
@@ -292,12 +295,13 @@ static inline enum gw_status gw_pie_word(const struct gw_tc_args *a, uint32_t *i
                                          struct gw_pie_conf *c, uint64_t *given, bool *taken,
                                          struct gw_error *err)
 {
-    const struct { const char *name; uint32_t *v; bool time; uint32_t most; uint64_t bit; } n[] = {
-        { "limit", &c->limit, false, UINT32_MAX, GW_PIE_LIMIT },
-        { "target", &c->target_us, true, UINT32_MAX, GW_PIE_TARGET },
-        { "tupdate", &c->tupdate_us, true, UINT32_MAX, GW_PIE_TUPDATE },
-        { "alpha", &c->alpha, false, 32, GW_PIE_ALPHA },
-        { "beta", &c->beta, false, 32, GW_PIE_BETA },
+    const struct { const char *name; uint32_t *v; bool time; uint32_t most; uint64_t bit;
+                   const char *def; } n[] = {
+        { "limit", &c->limit, false, UINT32_MAX, GW_PIE_LIMIT, "its own limit" },
+        { "target", &c->target_us, true, UINT32_MAX, GW_PIE_TARGET, "15ms" },
+        { "tupdate", &c->tupdate_us, true, UINT32_MAX, GW_PIE_TUPDATE, "15ms" },
+        { "alpha", &c->alpha, false, 32, GW_PIE_ALPHA, "2" },
+        { "beta", &c->beta, false, 32, GW_PIE_BETA, "20" },
     };
     const struct { const char *name, *no; bool *v; uint64_t bit; } f[] = {
         { "ecn", "no", &c->ecn, GW_PIE_ECN },
@@ -311,8 +315,8 @@ static inline enum gw_status gw_pie_word(const struct gw_tc_args *a, uint32_t *i
         if (!strcmp(w, n[k].name)) {
             if (++*i >= a->count)
                 return gw_tc_incomplete(err, w);
-            return gw_pie_number(n[k].name, a->word[*i], n[k].v, n[k].time, n[k].most, n[k].bit,
-                                 given, err);
+            return gw_pie_number(a, n[k].name, a->word[*i], n[k].v, n[k].time, n[k].most,
+                                 n[k].bit, n[k].def, given, err);
         }
     for (size_t k = 0; k < GW_ARRAY_LEN(f); k++)
         if (gw_pie_flag(w, f[k].name, f[k].no, f[k].v)) {

@@ -67,7 +67,7 @@ static inline bool gw_tcword_value(const struct gw_tcword *w, const struct gw_tc
     case GW_TCW_SIZE:
         return gw_tc_size(s, at);
     case GW_TCW_TIME:
-        return gw_tc_time_us(s, at);
+        return gw_tc_time(a, w->name, s, at);
     case GW_TCW_RATE:
         return gw_tcword_rate(s, 0, at);
     case GW_TCW_RATE_DEV:
@@ -116,6 +116,24 @@ static inline enum gw_status gw_tcwords_read(const char *kind, const struct gw_t
         }
     }
     return GW_OK;
+}
+
+/* A number that tc does not send if it is 0, and its default. */
+struct gw_tcword_unsent {
+    const char *name;
+    size_t      offset;              /* of the uint32_t in the struct that was read            */
+    const char *by_default;
+};
+
+/* Notes those of the table that the line gives as 0, so that the word changes nothing. */
+static inline void gw_tcwords_unsent(const struct gw_tcword_unsent *u, size_t n,
+                                     const struct gw_tc_args *a, const void *base)
+{
+    for (size_t k = 0; k < n; k++)
+        for (uint32_t i = 0; !*(const uint32_t *)(const void *)((const char *)base + u[k].offset) &&
+                             i + 1 < a->count; i++)
+            if (!strcmp(a->word[i], u[k].name))
+                gw_tc_unsent(a, u[k].name, a->word[i + 1], u[k].by_default);
 }
 
 #endif
