@@ -423,7 +423,9 @@ const struct gw_verb gw_verb_tc = {
             "chains, actions, estimators, shared blocks and a size table below the root are "
             "refused; a filter matches TOS, length, protocol, addresses, ports, the priority (fw, "
             "meta) and, in basic, the "
-            "training tags: tag(layer eq 3), tag(class eq 5), tag(flow eq 0).",
+            "training tags: tag(layer eq 3), tag(class eq 5), tag(flow eq 0); flow is the connection's "
+            "number, `conn` of the records, from 0 in the order of their opening, or the `flow` of "
+            "test frames.",
     .rows = tc_rows, .row_count = GW_ARRAY_LEN(tc_rows), .conf_bytes = sizeof(struct tc_conf),
     .run = tc_run,
 };

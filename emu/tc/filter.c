@@ -9,7 +9,8 @@
  * A packet here has no bytes: every match becomes a comparison of header fields. What the fields
  * cannot say (identification, fragments, TTL, checksum, Ethernet header, bytes behind the ports) is
  * refused by name. The mark of `fw` is the packet's priority. All packets are IPv4. gradwire's own
- * term for the training tags is `tag(layer|class|flow [mask M] eq|lt|gt N)` in `basic match`.
+ * term for the training tags is `tag(layer|class|flow [mask M] eq|lt|gt N)` in `basic match`; flow
+ * is the number of the connection, from 0, or that of test frames.
  * Left out: actions, police, chains other than 0, hash tables with more than one bucket, offloads.
  */
 #include <stdlib.h>

@@ -375,3 +375,21 @@ for verb in check explain; do
     like "note: $verb, of a map" "$(cat err.txt)" 'v:b: netem: `delay nan` counts as 0ms'
 done
 rm note.yaml
+
+# tag(flow ...) is the number of the connection, from 0: the first one is never above 0.
+printf '%s\n' 'schema: 1' 'topology: {kind: star, hosts: 4, link: {rate: 1gbit, delay: 10us}}' 'transport: {kind: tcp}' \
+    'jobs: [{traffic: flows, flows: [{from: h0, to: h1, bytes: 10kB}, {from: h2, to: h3, bytes: 10kB, start: 1ms}]}]' \
+    'tc:' >flow.yaml
+for h in 0 2; do
+    printf '  - "%s"\n' "qdisc add dev h$h-s0:h$h root handle 1: prio" \
+        "filter add dev h$h-s0:h$h parent 1: pref 1 basic match 'tag(flow gt 0)' classid 1:1" \
+        "filter add dev h$h-s0:h$h parent 1: pref 2 matchall classid 1:3" >>flow.yaml
+done
+for seed in 1 2; do
+    call run flow.yaml --seed $seed --force -o flow
+    is "tag(flow): what passed, seed $seed" "$(sqlite3 flow/records.sqlite "select link.name, owner, conn from stat
+        join link using(link) join flow on flow.src_node = link.from_node where owner like 'class:%' and
+        stat.name = 'sent_pkts' and value > 9 order by 1" | tr '\n' ' ')" \
+        'h0-s0:h0|class:prio:1:3|0 h2-s0:h2|class:prio:1:1|1 '
+done
+rm -r flow flow.yaml
