@@ -8,12 +8,12 @@
  * retransmissions and a lost end of the stream are found by the same rule. Proportional rate
  * reduction (RFC 6937), tail loss probe, RTO by RFC 6298 with Linux's floor of 200 ms on the
  * variance term, F-RTO (RFC 5682), undo of spurious cuts by timestamps (RFC 3522) and D-SACKs (RFC
- * 3708), which also widen RACK's window, NewReno without SACK (RFC 6582), classic ECN (RFC 3168)
- * and exact echoes (RFC 8257), delivery rates for who asks (tcp_rate.c), pacing in bursts of a
- * millisecond, window validation and slow start after idle, delayed ACKs with 16 quick ones, FIN
- * exchange. Who gets no answer gives up as Linux does: after 6 repeated SYNs, and when nothing has
- * been acknowledged since a first timeout for the time that 15 retries from 200 ms take (924.6 s).
- * The flow then stays unfinished.
+ * 3708), which also widen RACK's window, NewReno without SACK (RFC 6582, duplicates counted as
+ * SACKs), classic ECN (RFC 3168) and exact echoes (RFC 8257), delivery rates for who asks
+ * (tcp_rate.c), pacing in bursts of a millisecond, window validation and slow start after idle,
+ * delayed ACKs with 16 quick ones, FIN exchange. Who gets no answer gives up as Linux does: after 6
+ * repeated SYNs, and when nothing has been acknowledged since a first timeout for the time that 15
+ * retries from 200 ms take (924.6 s). The flow then stays unfinished.
  *
  * How it counts: positions are 64-bit stream offsets; the wire has their low 32 bits above an
  * initial number made from the flow. The FIN is one byte of that space behind the stream. Windows
@@ -55,6 +55,7 @@
 #define TCP_HELD_SLACK_PS (100 * GW_PS_PER_US)
 #define TCP_RCVBUF_FIRST UINT64_C(131072)
 #define TCP_DUP_THRESH 3u
+#define TCP_DUP_THRESH_MAX 300u
 #define TCP_REO_KEEP 16u                           /* recoveries that keep a longer window        */
 #define TCP_TRIES_MAX 5u                          /* repetitions of SYN/ACK or FIN by a timer     */
 #define TCP_BLOCKS_MAX 4u
@@ -241,7 +242,7 @@ struct tcp_tx {
     uint64_t reo_next;           /* the reordering window may change behind this               */
     uint64_t lost_total;         /* bytes ever marked lost                                     */
     uint64_t silent_ps;          /* when the first of the timeouts was                         */
-    uint32_t dup_acks;           /* without SACK                                               */
+    uint32_t dup_thresh;         /* duplicate ACKs that tell of a loss, without SACK           */
     int32_t  undo_resent;        /* segments resent and not told to be superfluous, -1: none yet */
     uint32_t dsacks;             /* segments told to have come twice                           */
     uint8_t  reo_steps, reo_keep;                 /* quarters of the RTT; recoveries to keep them */
@@ -763,11 +764,25 @@ static void tcp_board_sack(struct gw_tx *tx, struct tcp_tx *t, uint64_t s, uint6
     }
 }
 
+/* Without SACK: duplicates stand for segments, and not for more than are out besides what is lost;
+ * more of them tell of reordering (tcp_check_reno_reordering()). The scoreboard has no gaps then.
+ * @acked: bytes that an ACK has just taken from what was out. */
+static void tcp_dup_limit(struct tcp_tx *t, uint64_t acked)
+{
+    uint64_t out = t->nxt - t->una, lost = t->top - t->una - tcp_queued_bytes(t, TCP_HOLE);
+
+    lost = gw_min(gw_max(lost, t->mss), out);
+    if (t->sacked_bytes + lost <= out)
+        return;
+    t->sacked_bytes = out - lost;
+    t->dup_thresh = (uint32_t)gw_min(tcp_segs(t, out + acked), TCP_DUP_THRESH_MAX);
+}
+
 /* The cumulative ACK moves to @ack. */
 static void tcp_board_advance(struct gw_tx *tx, struct tcp_tx *t, uint64_t ack, uint64_t ts)
 {
     struct gw_seqset *b = &t->board->set;
-    uint64_t known = 0, sacked = t->sacked_bytes;
+    uint64_t known = 0, sacked = t->sacked_bytes, was = t->una;
     uint32_t i;
 
     t->ack_resent = t->tlp_resent && ack >= t->tlp_high;
@@ -801,14 +816,14 @@ static void tcp_board_advance(struct gw_tx *tx, struct tcp_tx *t, uint64_t ack, 
         uint64_t drop = ack - t->una > t->mss ? ack - t->una - t->mss : 0;
 
         t->sacked_bytes = sacked - gw_min(sacked, drop);
-        t->dup_acks = (uint32_t)(t->sacked_bytes / t->mss);
         known = sacked - t->sacked_bytes;
+        t->ack_orig &= !t->ack_resent;
     }
     t->delivered_bytes += ack - t->una - gw_min(known, ack - t->una);
     t->una = ack;
     t->top = gw_max(t->top, ack);
-    if (t->sacked_bytes + t->lost_bytes > t->nxt - t->una)      /* only without SACK              */
-        t->sacked_bytes = t->nxt - t->una - t->lost_bytes;
+    if (!(t->opts & TCP_HAS_SACK))
+        tcp_dup_limit(t, ack - was);
 }
 
 /* Timeout: everything that has not arrived is lost. */
@@ -818,7 +833,7 @@ static void tcp_board_all_lost(struct gw_tx *tx, struct tcp_tx *t)
     uint32_t last = GW_SEQ_NIL;
 
     if (!(t->opts & TCP_HAS_SACK))
-        t->sacked_bytes = t->dup_acks = 0;
+        t->sacked_bytes = 0;
     if (t->top < t->nxt && tcp_board_room(tx, t, 1)) {
         uint32_t i = gw_seqset_insert(&t->board->set, t->board->set.tail, t->top, t->nxt);
 
@@ -841,15 +856,19 @@ static void tcp_board_head_lost(struct gw_tx *tx, struct tcp_tx *t)
     struct gw_seqset *b = &t->board->set;
     uint32_t i = b->head;
 
-    if ((i != GW_SEQ_NIL && b->node[i].start == t->una) ||
-        !tcp_board_room(tx, t, 1))
+    if ((i != GW_SEQ_NIL && b->node[i].state != TCP_HOLE) || !tcp_board_room(tx, t, 1))
         return;
     b = &t->board->set;
-    i = gw_seqset_insert(b, GW_SEQ_NIL, t->una, gw_min(t->una + t->mss, t->nxt));
+    if (i == GW_SEQ_NIL) {
+        i = gw_seqset_insert(b, GW_SEQ_NIL, t->una, gw_min(t->una + t->mss, t->nxt));
+        t->top = gw_max(t->top, b->node[i].end);
+    } else {                                       /* left over from an undone timeout          */
+        if (b->node[i].end > t->una + t->mss)
+            tcp_board_split(t, i, t->una + t->mss);
+        tcp_board_unqueue(t, i);
+    }
     tcp_board_queue(t, i, TCP_LOST, GW_SEQ_NIL);
-    t->top = gw_max(t->top, b->node[i].end);
-    if (t->sacked_bytes + t->lost_bytes > t->nxt - t->una)
-        t->sacked_bytes = t->nxt - t->una - t->lost_bytes;
+    tcp_dup_limit(t, 0);
 }
 
 /* ---- the sender: RACK ------------------------------------------------------------------------ */
@@ -1106,12 +1125,10 @@ static void tcp_enter_reduction(struct gw_tx *tx, struct tcp_tx *t, enum tcp_sta
 
 static void tcp_exit_recovery(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
 {
-    if (t->state != TCP_CA_LOSS && tx->cc.ssthresh_bytes != UINT64_MAX &&
-        !tx->cc.ops->owns_window)
+    if ((t->state == TCP_CA_CWR || (t->state == TCP_CA_RECOVERY && t->undo)) &&
+        tx->cc.ssthresh_bytes != UINT64_MAX && !tx->cc.ops->owns_window)
         tx->cc.cwnd_bytes = tx->cc.ssthresh_bytes;
     t->state = TCP_CA_OPEN;
-    if (!(t->opts & TCP_HAS_SACK))
-        t->sacked_bytes = t->dup_acks = 0;
     if (tx->cc.ops->on_exit_recovery)
         tx->cc.ops->on_exit_recovery(&tx->cc, now);
 }
@@ -1136,8 +1153,15 @@ static void tcp_board_none_lost(struct tcp_tx *t)
     }
 }
 
-/* The cut was for nothing: restores the window; @unmark: nothing is lost. */
-static void tcp_undo(struct gw_tx *tx, struct tcp_tx *t, bool unmark, uint64_t now)
+/* Is the episode over? Without SACK only when something above its end is acknowledged, or the
+ * duplicates that retransmissions in vain cause would begin another one (RFC 6582 section 4). */
+static bool tcp_over(const struct tcp_tx *t)
+{
+    return t->una > t->high_seq || (t->una == t->high_seq && t->opts & TCP_HAS_SACK);
+}
+
+/* The cut was for nothing: restores the window; @unmark: nothing is lost; @hold: the state stays. */
+static void tcp_undo(struct gw_tx *tx, struct tcp_tx *t, bool unmark, bool hold, uint64_t now)
 {
     if (!tx->cc.ops->owns_window) {
         tx->cc.cwnd_bytes = gw_max(tx->cc.cwnd_bytes, t->undo_cwnd);
@@ -1145,7 +1169,8 @@ static void tcp_undo(struct gw_tx *tx, struct tcp_tx *t, bool unmark, uint64_t n
     }
     if (unmark)
         tcp_board_none_lost(t);
-    t->state = TCP_CA_OPEN;
+    if (!hold)
+        t->state = TCP_CA_OPEN;
     t->undo = t->frto = false;
     t->timeouts = 0;
     tx->stats.spurious++;
@@ -1198,7 +1223,7 @@ static void tcp_enter_loss(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
     t->high_seq = t->nxt;
     t->tlp_high = GW_NEVER;
     t->reordered = false;
-    t->frto = anew && t->conf->frto && t->opts & TCP_HAS_SACK;
+    t->frto = anew && t->conf->frto;
     t->timeouts++;
     tx->stats.timeouts++;
 }
@@ -1868,27 +1893,40 @@ static void tcp_undo_dsack(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
     if (!t->undo || t->undo_resent)
         return;
     t->reo_keep = (uint8_t)gw_min(t->reo_keep + 1u, TCP_REO_KEEP);
-    tcp_undo(tx, t, false, now);
+    tcp_undo(tx, t, false, false, now);
 }
 
-/* In recovery (tcp_fastretrans_alert()). */
-static void tcp_process_recovery(struct gw_tx *tx, struct tcp_tx *t, uint64_t ts, bool advanced,
+/* Something acknowledged was overtaken; una was @was before. Without SACK no later loss is believed
+ * before as many duplicates as might have overtaken it (tcp_check_sack_reordering()). */
+static void tcp_overtaken(struct tcp_tx *t, uint64_t was)
+{
+    uint64_t segs = tcp_segs(t, (t->sacked_bytes ? t->nxt : t->una) - was);
+
+    t->reordered = true;
+    if (!(t->opts & TCP_HAS_SACK))
+        t->dup_thresh = (uint32_t)gw_max(t->dup_thresh, gw_min(segs, TCP_DUP_THRESH_MAX));
+}
+
+/* In recovery (tcp_fastretrans_alert()); una was @was before this ACK. */
+static void tcp_process_recovery(struct gw_tx *tx, struct tcp_tx *t, uint64_t ts, uint64_t was,
                                  uint64_t now)
 {
-    bool done = t->una > t->high_seq || (t->una == t->high_seq && t->opts & TCP_HAS_SACK);
+    bool done = t->una >= t->high_seq, advanced = t->una > was;
 
     if (done && tcp_may_undo(t, ts)) {
         t->reordered |= tcp_delayed(t, ts);
-        tcp_undo(tx, t, false, now);
-    } else if (done) {
+        tcp_undo(tx, t, false, !tcp_over(t), now);
+    } else if (done && tcp_over(t)) {
         t->reo_keep -= t->reo_keep != 0;
         tcp_exit_recovery(tx, t, now);
-    } else if (advanced && t->undo && tcp_delayed(t, ts)) {
-        t->reordered = true;
+    } else if (!done && advanced && t->undo && tcp_delayed(t, ts)) {
+        tcp_overtaken(t, was);
         if (t->board->queue[TCP_RESENT].head == GW_SEQ_NIL)
-            tcp_undo(tx, t, true, now);
-    } else {
+            tcp_undo(tx, t, true, false, now);
+    } else if (t->opts & TCP_HAS_SACK) {
         tcp_undo_dsack(tx, t, now);
+    } else if (!done && advanced) {
+        tcp_board_head_lost(tx, t);                /* a partial ACK                             */
     }
 }
 
@@ -1897,11 +1935,11 @@ static void tcp_process_recovery(struct gw_tx *tx, struct tcp_tx *t, uint64_t ts
 static void tcp_process_loss(struct gw_tx *tx, struct tcp_tx *t, uint64_t ts, bool advanced,
                              uint64_t now)
 {
-    bool done = t->una >= t->high_seq;
+    bool done = t->una >= t->high_seq, in_vain = advanced && tcp_may_undo(t, ts);
 
-    if ((advanced && tcp_may_undo(t, ts)) || (t->frto && t->ack_orig)) {
+    if (in_vain || (t->frto && t->ack_orig)) {
         t->reordered |= tcp_delayed(t, ts);
-        tcp_undo(tx, t, true, now);
+        tcp_undo(tx, t, true, !(t->opts & TCP_HAS_SACK) && (in_vain || !tcp_over(t)), now);
         return;
     }
     if (t->frto && t->nxt > t->high_seq) {
@@ -1911,22 +1949,27 @@ static void tcp_process_loss(struct gw_tx *tx, struct tcp_tx *t, uint64_t ts, bo
         t->frto = t->frto_new = t->buffer_end > t->nxt && t->wnd_end > t->nxt;
         return;
     }
-    if (done)
+    if (tcp_over(t))
         tcp_exit_recovery(tx, t, now);
 }
 
-/* Has the episode ended with this ACK? */
-static void tcp_try_exit(struct gw_tx *tx, struct tcp_tx *t, uint64_t ts, bool advanced,
+/* Has the episode ended with this ACK? una was @was before it. */
+static void tcp_try_exit(struct gw_tx *tx, struct tcp_tx *t, uint64_t ts, uint64_t was,
                          uint64_t now)
 {
+    bool advanced = t->una > was;
+
     if (t->state == TCP_CA_LOSS)
         tcp_process_loss(tx, t, ts, advanced, now);
     else if (t->state == TCP_CA_RECOVERY)
-        tcp_process_recovery(tx, t, ts, advanced, now);
+        tcp_process_recovery(tx, t, ts, was, now);
     else if (t->state == TCP_CA_CWR && t->una > t->high_seq)
         tcp_exit_recovery(tx, t, now);
     else if (t->state == TCP_CA_OPEN && t->ack_dsack)
         tcp_undo_dsack(tx, t, now);
+    if (!(t->opts & TCP_HAS_SACK) && advanced &&
+        (t->state != TCP_CA_RECOVERY || t->una >= t->high_seq))
+        t->sacked_bytes = 0;
 }
 
 /* Is anything known to be lost and not repaired yet? What was resent counts, too: behind the end of
@@ -1938,15 +1981,12 @@ static bool tcp_any_lost(const struct tcp_tx *t)
 }
 
 /* Finds losses and moves between the states (tcp_fastretrans_alert()). */
-static void tcp_react(struct gw_tx *tx, struct tcp_tx *t, const struct gw_cc_ack *ack,
-                      bool advanced, uint64_t now)
+static void tcp_react(struct gw_tx *tx, struct tcp_tx *t, const struct gw_cc_ack *ack, uint64_t now)
 {
     t->relost = false;
     if (t->opts & TCP_HAS_SACK)
         tcp_rack(tx, t, now);
-    else if (t->state == TCP_CA_RECOVERY ? advanced && t->una < t->high_seq
-                                         : t->dup_acks >= TCP_DUP_THRESH &&
-                                               t->state != TCP_CA_LOSS)
+    else if (t->state <= TCP_CA_CWR && tcp_segs(t, t->sacked_bytes) >= t->dup_thresh)
         tcp_board_head_lost(tx, t);
     if (t->state <= TCP_CA_CWR ? tcp_any_lost(t) : t->state == TCP_CA_LOSS && t->relost)
         tcp_enter_reduction(tx, t, TCP_CA_RECOVERY, ack);
@@ -1999,6 +2039,20 @@ static void tcp_read_blocks(struct gw_tx *tx, struct tcp_tx *t, const struct tcp
     }
 }
 
+/* A duplicate ACK, which stands for a segment that has come. Behind a timeout only new ones can have
+ * (RFC 5682), and behind the end of an episode none counts before its last ACK (tcp_over()). */
+static void tcp_count_dup(struct tcp_tx *t)
+{
+    uint64_t sacked = t->sacked_bytes;
+
+    if (t->state > TCP_CA_CWR &&
+        (t->una >= t->high_seq || (t->state == TCP_CA_LOSS && t->nxt <= t->high_seq)))
+        return;
+    t->sacked_bytes += t->mss;
+    tcp_dup_limit(t, 0);
+    t->delivered_bytes += t->sacked_bytes - gw_min(sacked, t->sacked_bytes);
+}
+
 /* Reads the SACK blocks, or counts duplicates where there are none. */
 static void tcp_read_sack(struct gw_tx *tx, struct tcp_tx *t, struct gw_pkt *p, bool advanced)
 {
@@ -2008,12 +2062,9 @@ static void tcp_read_sack(struct gw_tx *tx, struct tcp_tx *t, struct gw_pkt *p, 
     if (t->opts & TCP_HAS_SACK) {
         if (x)
             tcp_read_blocks(tx, t, x, h);
-    } else if (!advanced && h->seq == t->una && t->nxt > t->una) {
-        uint64_t more = gw_min(t->mss, t->nxt - t->una - t->sacked_bytes - t->lost_bytes);
-
-        t->dup_acks++;
-        t->sacked_bytes += more;
-        t->delivered_bytes += more;
+    } else if (!advanced && h->seq == t->una && t->nxt > t->una &&
+               h->seq + h->window <= t->wnd_end) {
+        tcp_count_dup(t);
     }
 }
 
@@ -2078,8 +2129,8 @@ static void tcp_ack_slow(struct gw_tx *tx, struct tcp_tx *t, struct gw_pkt *p, u
 {
     const struct tcp_hdr *h = tcp_hdr(p);
     uint64_t ack = h->seq, ts = h->ts_ps, delivered = t->delivered_bytes, lost = t->lost_total;
-    uint64_t flight = tcp_in_flight(t), gain, rtt = 0;
-    bool advanced = ack > t->una;
+    uint64_t flight = tcp_in_flight(t), was = t->una, gain, rtt = 0;
+    bool advanced = ack > was;
     struct gw_cc_ack a;
 
     if (ack > t->nxt)
@@ -2122,8 +2173,8 @@ static void tcp_ack_slow(struct gw_tx *tx, struct tcp_tx *t, struct gw_pkt *p, u
         tx->cc.ops->on_sample(&tx->cc, &a);
         a.rtt_ps = 0;
     }
-    tcp_try_exit(tx, t, ts, advanced, now);
-    tcp_react(tx, t, &a, advanced, now);
+    tcp_try_exit(tx, t, ts, was, now);
+    tcp_react(tx, t, &a, now);
     a.in_recovery = t->state == TCP_CA_CWR || t->state == TCP_CA_RECOVERY;
     if (a.in_recovery)
         tcp_prr(tx, t, a.acked_bytes, advanced && t->lost_total == lost);
@@ -2415,6 +2466,7 @@ static enum gw_status tcp_tx_init(struct gw_tx *tx, uint64_t now, struct gw_erro
     t->rto_due_ps = t->tlp_due_ps = t->reo_due_ps = GW_NEVER;
     t->rto_ps = TCP_RTO_FIRST_PS;
     t->reo_steps = 1;
+    t->dup_thresh = TCP_DUP_THRESH;
     t->wnd_end = t->window_seen = TCP_WINDOW_FIRST;
     t->sndbuf_bytes = gw_min(TCP_SNDBUF_FIRST, t->conf->sndbuf_bytes);
     if (cc->ops->ecn == GW_CC_ECN_EXACT && (t->conf->syn || t->conf->ecn_peer == TCP_PEER_SAME))

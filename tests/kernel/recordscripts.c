@@ -10,7 +10,7 @@
  *     s ══ this program ══ r1 ── r2 ── d
  *
  * Scripts come on standard input, a line each: a name, settings (cc=cubic rate=100 rtt=40 queue=1000
- * segments=100 messages=1 gap=0 ecn close rcvbuf=BYTES; the values here hold where one is missing)
+ * segments=100 messages=1 gap=0 ecn nosack close rcvbuf=BYTES; the values here hold where one is missing)
  * and rules as `gradwire help channel script` has them. A segment is 1448 bytes. gap is in
  * milliseconds from the arrival of a message; `close` ends the connection behind the last byte.
  * connect() is at 0, which is a microsecond behind a tick of the kernel's whose number is a multiple
@@ -170,8 +170,8 @@ static void network(const struct script *s)
     command("ip netns exec r1 tc qdisc add dev e1 root netem rate %.0fkbit limit %u",
             s->set.rate_mbit * 1e3, s->set.queue);
     for (unsigned i = 0; i < 4; i += 3)
-        command("ip netns exec %s busybox sysctl -qw net.ipv4.tcp_ecn=%u", host[i],
-                s->set.ecn ? 1 : 2);
+        command("ip netns exec %s busybox sysctl -qw net.ipv4.tcp_ecn=%u net.ipv4.tcp_sack=%u",
+                host[i], s->set.ecn ? 1 : 2, !s->set.nosack);
 }
 
 /* ---- packets ------------------------------------------------------------------------------- */

@@ -16,7 +16,7 @@ struct script_words {
     char cc[16];
     double rate_mbit, rtt_ms, gap_ms;
     uint32_t queue, segments, messages, rcvbuf;
-    bool ecn, close;
+    bool ecn, nosack, close;
 };
 
 /* What holds where a word is missing. */
@@ -33,7 +33,7 @@ static inline bool script_word(struct script_words *s, const char *word)
         { "gap", &s->gap_ms, NULL, NULL }, { "queue", NULL, &s->queue, NULL },
         { "segments", NULL, &s->segments, NULL }, { "messages", NULL, &s->messages, NULL },
         { "rcvbuf", NULL, &s->rcvbuf, NULL }, { "ecn", NULL, NULL, &s->ecn },
-        { "close", NULL, NULL, &s->close },
+        { "nosack", NULL, NULL, &s->nosack }, { "close", NULL, NULL, &s->close },
     };
 
     if (is && n == 2 && !strncmp(word, "cc", 2)) {

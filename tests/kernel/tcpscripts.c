@@ -347,6 +347,8 @@ static void write_study(const struct script *s, const char *path)
             s->name, s->rules, s->set.rate_mbit * 1e3, s->set.queue, s->set.rtt_ms * 500, s->set.rtt_ms * 500, s->set.cc);
     if (s->set.ecn)
         fprintf(f, ", ecn: yes");
+    if (s->set.nosack)
+        fprintf(f, ", sack: no");
     if (s->set.rcvbuf)
         fprintf(f, ", rcvbuf: %u", 2 * s->set.rcvbuf);   /* setsockopt() doubles what it is told     */
     fprintf(f, "}\njobs:\n");
