@@ -4,8 +4,9 @@
  * Near events lie in a timing wheel (slots of a power of two picoseconds, about two events a slot);
  * later ones, and those that come too late for their slot, in a 4-ary heap. A slot is sorted when it
  * is reached, and the packets of the slot are prefetched while it is collected; the next slot's
- * first entries with it. Taking an event compares the head of the sorted slot with the head of the
- * heap, so neither structure has to be moved into the other.
+ * first entries with it. Who asked for it is told of a slot's first packets, so as to prefetch what
+ * belongs to them. Taking an event compares the head of the sorted slot with the head of the heap, so
+ * neither structure has to be moved into the other.
  *
  * The order of equal times needs no global counter: (time, receiver, draw, sender, sender's count),
  * draw = hash(seed, time, receiver, sender). It is computed only when two entries tie in time and
@@ -25,6 +26,7 @@
 #define SHIFT_MAX 22
 #define HORIZON_PS (UINT64_C(1) << 22)     /* about 4.2 us at least                            */
 #define SLOTS_MIN 4096u
+#define AHEAD 8u                           /* packets of a slot that are told of ahead         */
 #define INSERT_MAX 24u                     /* longest move inside the sorted slot              */
 
 struct ev {                                /* 32 bytes                                         */
@@ -49,7 +51,7 @@ struct gw_engine {
     uint64_t now, seed;
     uint32_t run_recv, run_send;           /* of the event that runs, or ran last: its time is now */
     uint64_t events;
-    gw_deliver_fn deliver;
+    gw_deliver_fn deliver, ahead;          /* ahead may be NULL                                */
     void    *ctx;
     struct ev *sorted;                     /* current slot, from si to sn                      */
     uint32_t si, sn, scap;
@@ -338,6 +340,14 @@ static inline void prefetch_packet(uintptr_t what)
     }
 }
 
+static void tell_ahead(const struct gw_engine *e)
+{
+    for (uint32_t k = 0; k < e->sn && k < AHEAD; k++)
+        if (!(e->sorted[k].what & 1))
+            e->ahead(e->ctx, e->sorted[k].recv, (struct gw_pkt *)e->sorted[k].what,
+                     e->sorted[k].at);
+}
+
 /* Loads the next occupied slot into the sorted array. */
 static void load_slot(struct gw_engine *e)
 {
@@ -365,10 +375,13 @@ static void load_slot(struct gw_engine *e)
         i = next;
     }
     sort_slot(e);
-    if (e->in_wheel) {                       /* the first packet of the slot after this one    */
+    if (e->in_wheel) {                       /* the first packets of the slot after this one   */
         i = e->head[(uint32_t)(e->cur + 1 + next_occupied(e)) & (e->slots - 1)];
-        prefetch_packet(e->node[i].what);
+        for (uint32_t k = e->ahead ? AHEAD : 1; k-- && i != NIL; i = e->node[i].next)
+            prefetch_packet(e->node[i].what);
     }
+    if (e->ahead)
+        tell_ahead(e);
 }
 
 /* Takes the next event; false: none is left. */
@@ -543,6 +556,11 @@ uint64_t gw_engine_events(const struct gw_engine *e)
 uint64_t gw_engine_horizon_ps(const struct gw_engine *e)
 {
     return (uint64_t)e->slots << e->shift;
+}
+
+void gw_engine_set_ahead(struct gw_engine *e, gw_deliver_fn ahead)
+{
+    e->ahead = ahead;
 }
 
 void gw_engine_post(struct gw_engine *e, uint64_t at_ps, uint32_t recv, uint32_t send,

@@ -30,6 +30,9 @@ GW_API struct gw_engine *gw_engine_new(uint64_t seed, double events_per_us, gw_d
                                        void *ctx);
 GW_API void gw_engine_free(struct gw_engine *e);
 GW_API void gw_engine_set_clock(struct gw_engine *e, struct gw_clock *c);
+/* @ahead is told of most packets shortly before they are delivered, with the same arguments: it may
+ * prefetch what that will touch, and changes nothing. */
+GW_API void gw_engine_set_ahead(struct gw_engine *e, gw_deliver_fn ahead);
 GW_API uint64_t gw_engine_now(const struct gw_engine *e);
 /* Span of the wheel: events later than this lie in the heap. */
 GW_API uint64_t gw_engine_horizon_ps(const struct gw_engine *e);

@@ -17,6 +17,8 @@
 #define SLAB_PKTS 1024u
 #define EXT_CHUNK 1024u
 #define CHUNK_CONNS 16u
+#define AHEAD_FROM_BYTES (1u << 20)       /* of flows: more than the nearer caches hold          */
+#define AHEAD_BYTES 448u                  /* of a half's private part                           */
 #define PATH_MAX_LINKS 64u
 #define FIRST_PORT 29500u                 /* PyTorch's rendezvous port: what filters expect     */
 
@@ -212,6 +214,35 @@ static bool knows_messages(const struct net_transport *tp)
     return tp->ops->tx_message || tp->ops->rx_expect;
 }
 
+static void fetch(const char *p, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += 64)
+        __builtin_prefetch(p + i, 1);
+}
+
+/* @p is about to come: the half that it is for is fetched. Where its parts lie is but a guess. */
+static void flow_ahead(void *net, uint32_t node, struct gw_pkt *p, uint64_t at_ps)
+{
+    const struct net *n = net;
+    const char *c;
+
+    (void)at_ps;
+    if (p->dst != node || p->flow >= n->conn_count)
+        return;
+    c = (const char *)n->conn[p->flow];
+    if (!c)
+        return;
+    if (!(p->flags & GW_PKT_REVERSE)) {
+        fetch(c + offsetof(struct net_conn, rx), offsetof(struct net_conn, unacked) -
+                                                 offsetof(struct net_conn, rx));
+        fetch(c + n->rx_at, gw_min(n->cc_at - n->rx_at, AHEAD_BYTES));
+        return;
+    }
+    fetch(c, offsetof(struct net_conn, rx));
+    fetch(c + n->tx_at, gw_min(n->rx_at - n->tx_at, AHEAD_BYTES));
+    fetch(c + n->cc_at, n->conn_bytes - n->cc_at);
+}
+
 /* Many flows at once: less is lost between them. */
 static bool conns_grow(struct net *n, struct net_transport *tp, size_t all)
 {
@@ -226,6 +257,8 @@ static bool conns_grow(struct net *n, struct net_transport *tp, size_t all)
         c->next_free = tp->conn_free;
         tp->conn_free = c;
     }
+    if (n->conn_chunks.count * CHUNK_CONNS * all > AHEAD_FROM_BYTES)
+        gw_engine_set_ahead(n->engine, flow_ahead);
     return true;
 }
 
@@ -244,6 +277,10 @@ static struct net_conn *conn_memory(struct net *n, struct net_transport *tp)
         return NULL;
     c = tp->conn_free;
     tp->conn_free = c->next_free;
+    n->tx_at = (uint32_t)tx;
+    n->rx_at = (uint32_t)rx;
+    n->cc_at = (uint32_t)cc;
+    n->conn_bytes = (uint32_t)all;
     memset(c, 0, all);
     c->tx.priv = (char *)c + tx;
     c->rx.priv = (char *)c + rx;

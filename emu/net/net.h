@@ -304,6 +304,7 @@ struct net {
     struct net_conn **conn;       /* by flow index                                              */
     uint32_t conn_count, conn_cap;
     struct net_chunks conn_chunks; /* memory of flows                                           */
+    uint32_t tx_at, rx_at, cc_at, conn_bytes;     /* private parts, of the newest flow's kind     */
     struct net_transport *transports;
     uint32_t fluid_count;
     uint64_t *link_rate_bps;

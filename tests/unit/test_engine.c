@@ -247,12 +247,53 @@ static void ties_are_fair(void)
     gw_engine_free(l.e);
 }
 
+static size_t told, told_late, told_else;
+
+static void tell(void *ctx, uint32_t comp, struct gw_pkt *p, uint64_t at_ps)
+{
+    struct log *l = ctx;
+
+    told++;
+    told_late += p->flags || at_ps < gw_engine_now(l->e);
+    told_else += p->dst != comp || p->stamp_ps != at_ps;
+}
+
+static void mark(void *ctx, uint32_t comp, struct gw_pkt *p, uint64_t now_ps)
+{
+    p->flags = 1;
+    take(ctx, comp, p, now_ps);
+}
+
+/* One packet a slot, some with a companion: all are told of once, before they come. */
+static void told_ahead(void)
+{
+    static struct gw_pkt p[1000];
+    struct log l = { 0 };
+    struct gw_error err = { 0 };
+    bool more;
+
+    told = told_late = told_else = 0;
+    l.e = gw_engine_new(1, 1, mark, &l);
+    gw_engine_set_ahead(l.e, tell);
+    for (uint32_t i = 0; i < GW_ARRAY_LEN(p); i++) {
+        p[i].dst = i % 3;
+        p[i].stamp_ps = (i - i % 5 / 4 + 1) * (gw_engine_horizon_ps(l.e) / 2000);
+        gw_engine_post(l.e, p[i].stamp_ps, p[i].dst, 9, i, &p[i]);
+    }
+    gw_engine_run(l.e, GW_NEVER, UINT64_MAX, &more, &err);
+    CU_ASSERT_EQUAL(l.count, GW_ARRAY_LEN(p));
+    CHECK_ROW(told == l.count && !told_late && !told_else, "told of %zu packets of %zu, %zu too late, "
+              "%zu with other facts", told, l.count, told_late, told_else);
+    gw_engine_free(l.e);
+}
+
 static const struct gw_case cases[] = {
     { "events come in the order of the key", order_against_sort },
     { "time never goes back", never_backwards },
     { "timers are lazy and never fire twice", timers_are_lazy },
     { "a run stops at its end", stops_at_until },
     { "ties are fair", ties_are_fair },
+    { "packets are told of ahead", told_ahead },
     { NULL, NULL }
 };
 const struct gw_suite suite_engine = { "engine", cases };
