@@ -56,7 +56,8 @@ for q in pfifo:7 pfifo:1 bfifo:4000; do
 done
 
 # Nor does anything change where a port finds turns in hindsight: packets of one size in step on a
-# fabric, so that many of its events fall on one instant, cut off in the middle, with samples.
+# fabric, so that many of its events fall on one instant, cut off in the middle, with samples. Ports
+# that a timed event will change use a timer.
 hindsight() {   # NAME TRANSPORT QDISC
     printf '%s\n' 'schema: 1' 'name: turns' 'seed: 3' 'until: 300us' 'route: {mode: spray}' \
         'topology: {kind: fat-tree, k: 4, link: {rate: 100gbit, delay: 1us}, mtu: 1500}' \
@@ -67,11 +68,11 @@ hindsight() {   # NAME TRANSPORT QDISC
     run a turns.yaml
     {
         cat turns.yaml
-        echo 'capture:'
-        sqlite3 a/records.sqlite "SELECT '  - {dev: \"' || l.name || '\", filter: \"udp port 1\"}'
+        echo 'events:'
+        sqlite3 a/records.sqlite "SELECT '  - {at: 1ms, tc: \"qdisc del dev ' || l.name || ' root\"}'
             FROM link l JOIN node ON node = from_node WHERE NOT is_host"
-    } >captured.yaml
-    run b captured.yaml
+    } >changed.yaml
+    run b changed.yaml
     for d in a b; do
         for t in flow link_total link_sample stat path; do
             sqlite3 "$d/records.sqlite" "SELECT * FROM $t"
