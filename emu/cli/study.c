@@ -1413,8 +1413,40 @@ static void suspicious_channel(struct gw_study *s, uint32_t i)
     }
 }
 
+/* Does every frame that comes to a host take time on its link? */
+static bool frames_take_time(const struct net *n)
+{
+    bool all = true;
+
+    for (uint32_t i = 0; i < n->ports; i++)
+        all &= n->port[i ^ 1].rate_bps || !n->port[i].is_nic;
+    return all;
+}
+
+/* What segmentation and receive offload make of the rest of the study. */
+static void suspicious_offloads(struct gw_study *s)
+{
+    const struct net *n = s->net;
+    const struct net_transport *supers = n->transports, *merges = n->transports;
+    bool counts = false;
+
+    for (uint32_t i = 0; i < n->ports; i++)
+        counts |= n->port[i].channel || n->port[i].tree->root;
+    while (supers && !supers->supers)
+        supers = supers->next;
+    while (merges && !merges->merges_instants)
+        merges = merges->next;
+    if (supers && counts)
+        warn(s, "offload: yes: links and disciplines lose, mark and count super-packets of up to 64 "
+             "KiB; one loss is dozens of segments, and limits in packets hold as many times more");
+    if (merges && frames_take_time(n))
+        warn(s, "gro: yes merges nothing here: no two frames come to a host in one instant; "
+             "gro_flush_timeout says how long it waits for the next one, e.g. 20us");
+}
+
 static void suspicious(struct gw_study *s)
 {
+    suspicious_offloads(s);
     for (uint32_t i = 0; i < s->net->ports; i++) {
         gw_tree_advise(s->net->port[i].tree, warn, s);
         if (s->net->port[i].channel)

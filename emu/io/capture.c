@@ -14,7 +14,8 @@
  * A corrupted packet has its flipped bits in the file, and the checksums and trailer (an ICRC) of
  * what was sent. The filter runs on the whole packet as it is, flipped bits and all, however little
  * of it is kept. Frames too short for their headers are recorded with the headers' length. A
- * super-packet above 64 KiB has IPv4 total length 0, as Linux shows it.
+ * super-packet has one header before all its payload, as a capture at a host with segmentation offload
+ * shows it; above 64 KiB its IPv4 total length is 0.
  *
  * Left out: FCS, Ethernet padding bytes as such, 802.1Q tags, pcapng (libpcap 1.10 can't write it).
  * Sources: pcap-savefile(5), RFC 791, RFC 1071 (checksums), RFC 768, RFC 9293.
@@ -353,6 +354,8 @@ static uint32_t put_frame(struct gw_capture *c, const struct gw_pkt *p,
         need = UDP_BYTES;
     }
     assert(used <= 60);
+    if (p->seg_count > 1)
+        len -= (p->seg_count - 1u) * (L4_AT + used);
     if (len < L4_AT + need)
         len = L4_AT + need;
     if (used > len - L4_AT)

@@ -1155,6 +1155,23 @@ static struct gw_pkt *pkt_copy(void *net, const struct gw_pkt *p)
     return d;
 }
 
+/* The last segment is the super-packet itself. A transport that is over says no header. */
+static struct gw_pkt *pkt_segment(void *net, struct gw_pkt *p, uint32_t i)
+{
+    struct net *n = net;
+    const struct net_conn *c = n->conn[p->flow];
+    uint32_t last = p->seg_count - 1u, rest = p->len_bytes - last * p->seg_bytes;
+    struct gw_pkt *s = i == last ? p : pkt_copy(n, p);
+
+    if (!s)
+        return NULL;
+    if (c && c->tp->ops->segment)
+        c->tp->ops->segment(s, i);
+    s->len_bytes = s->sched_bytes = i == last ? rest : p->seg_bytes;
+    s->seg_bytes = s->seg_count = 0;
+    return s;
+}
+
 static void timer_set(void *net, struct gw_timer *t, uint64_t at_ps)
 {
     gw_engine_timer_set(((struct net *)net)->engine, t, at_ps);
@@ -1194,6 +1211,7 @@ void net_host_functions(struct gw_host *h)
     h->timer_set = timer_set;
     h->timer_stop = timer_stop;
     h->pkt_copy = pkt_copy;
+    h->pkt_segment = pkt_segment;
     h->pkt_flip = pkt_flip;
     gw_tree_host(h);
     h->nic_room = net_nic_room;
@@ -1216,6 +1234,22 @@ static uint32_t count_option(const struct gw_entry *e, const void *conf, const c
         if (!strcmp(e->plugin->params[i].name, name))
             return *(const uint32_t *)((const char *)conf + e->plugin->params[i].offset);
     return 1;
+}
+
+static uint64_t time_option(const struct gw_entry *e, const void *conf, const char *name)
+{
+    for (uint32_t i = 0; i < e->plugin->param_count; i++)
+        if (!strcmp(e->plugin->params[i].name, name))
+            return *(const uint64_t *)((const char *)conf + e->plugin->params[i].offset);
+    return 0;
+}
+
+static bool switched_on(const struct gw_entry *e, const void *conf, const char *name)
+{
+    for (uint32_t i = 0; i < e->plugin->param_count; i++)
+        if (!strcmp(e->plugin->params[i].name, name))
+            return *(const bool *)((const char *)conf + e->plugin->params[i].offset);
+    return false;
 }
 
 /* Both the transport's rows and its congestion control's are read from one map: each skips the
@@ -1352,6 +1386,10 @@ struct net_transport *net_add_transport(struct net *n, struct gw_value *v, struc
         gw_fail(err, GW_PARAM, "%s: streams = %u: 1 to 64 are allowed", where, tp->streams);
         return NULL;
     }
+    tp->supers = tp->ops->segment && switched_on(tp->entry, tp->conf, "offload");
+    tp->merges_instants = switched_on(tp->entry, tp->conf, "gro") &&
+                          !time_option(tp->entry, tp->conf, "gro_flush_timeout");
+    n->supers |= tp->supers;
     if (tp->ops->ext_bytes > n->ext_bytes)
         n->ext_bytes = tp->ops->ext_bytes;
     if (tp->ops->level == GW_TP_FLUID && fluid_new(n, tp, err) != GW_OK)

@@ -154,6 +154,8 @@ static void transport_fields(struct net *n, const struct gw_pkt *p, struct gw_pk
 
     if (!tp || !tp->ops->encode)
         return;
+    if (p->seg_count > 1)                           /* one header, as in a capture             */
+        f->ip_bytes -= (uint16_t)((p->seg_count - 1u) * tp->ops->header_bytes);
     tp->ops->encode(p, c ? net_ext_get(n, p) : NULL, c ? &c->addr : &first, head, &f->ip_proto);
     f->src_port = (uint16_t)(head[0] << 8 | head[1]);
     f->dst_port = (uint16_t)(head[2] << 8 | head[3]);
@@ -533,6 +535,9 @@ enum gw_status net_ready(struct net *n, struct gw_error *err)
 {
     uint64_t horizon = gw_engine_horizon_ps(n->engine);
 
+    if (n->supers && n->pfc)
+        return gw_fail(err, GW_PARAM, "pfc: its headroom is for frames; super-packets of a transport "
+                       "with `offload: yes` would not fit, and switches have none");
     n->far_ps = horizon / 4;
     for (uint32_t i = 0; i < n->ports; i++) {
         struct net_port *o = &n->port[i];
@@ -545,7 +550,8 @@ enum gw_status net_ready(struct net *n, struct gw_error *err)
             o->limit_bytes = net_auto_limit(o->rate_bps, o->delay_ps);
         if ((o->buffer || o->pfc) && !root)         /* the memory is the limit                  */
             o->limit_bytes = UINT64_MAX;
-        if (!fifo || o->cap_tx || o->changes || o->buffer || o->pfc || (n->telemetry && !o->is_nic)) {
+        if (!fifo || o->cap_tx || o->changes || o->buffer || o->pfc ||
+            (n->telemetry && !o->is_nic) || (n->supers && o->rate_bps && o->framing_bytes)) {
             o->mode = PORT_QUEUED;
             if (!root && default_fifo(n, i, err) != GW_OK)
                 return err->code;

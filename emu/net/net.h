@@ -153,6 +153,8 @@ struct net_transport {            /* a transport with its configuration         
     const struct gw_entry *cc;
     void    *cc_conf;
     uint32_t streams;
+    bool     supers;              /* its packets may be super-packets                           */
+    bool     merges_instants;     /* receivers merge what arrives in one instant, nothing else  */
     void   **shared;              /* per node: ops->shared_bytes, NULL: none yet                */
     struct gw_fluid *fluid;
     struct net_conn *conn_free;   /* recycled, never returned: timers may point in              */
@@ -327,6 +329,7 @@ struct net {
     uint64_t pfc_storms;
     bool     pfc_deadlock;
     bool     telemetry;           /* some packets collect it: switch ports run queued           */
+    bool     supers;              /* some transport sends super-packets                         */
     /* books */
     uint64_t hops, pkts_delivered, pkts_dropped;
     uint64_t frames_sent, frames_received;

@@ -153,11 +153,19 @@ static inline uint64_t transmission(const struct net_port *o, uint32_t len_bytes
     return o->rate_bps ? gw_tx_ps(wire, o->rate_bps, carry) : 0;
 }
 
-static inline uint64_t serialise(struct net_port *o, struct gw_pkt *p)
+static inline uint64_t serialise(struct net_port *o, const struct gw_pkt *p, uint32_t wire_bytes)
 {
     o->sent_pkts++;
     o->sent_bytes += p->len_bytes;
-    return transmission(o, p->len_bytes, &o->carry);
+    return transmission(o, wire_bytes, &o->carry);
+}
+
+/* A device cuts a super-packet: each of its frames has a preamble and a gap. Only for ports that are
+ * queued, as all are that have framing where super-packets may come. */
+static inline uint32_t wire_bytes(const struct net_port *o, const struct gw_pkt *p)
+{
+    return p->len_bytes + (GW_UNLIKELY(p->seg_count > 1) ? (p->seg_count - 1u) * o->framing_bytes
+                                                         : 0);
 }
 
 /* ---- out to the wire ---------------------------------------------------------------------- */
@@ -328,7 +336,7 @@ static inline void send_arithmetic(struct net *n, struct net_port *o, struct gw_
     } else if (o->free_ps < now_ps) {
         o->carry = 0;
     }
-    tx = serialise(o, p);
+    tx = serialise(o, p, p->len_bytes);
     o->busy_ps += tx;
     o->free_ps = start + tx;
     leave(n, o, p, o->free_ps);
@@ -369,7 +377,7 @@ static inline void transmit(struct net *n, struct net_port *o, struct gw_pkt *p,
         gw_capture_packet(o->cap_tx, p, c ? c->tx.ops : NULL, net_ext_get(n, p),
                           c ? &c->addr : NULL, net_flips(n, p), start_ps);
     }
-    tx = serialise(o, p);
+    tx = serialise(o, p, wire_bytes(o, p));
     if (GW_UNLIKELY(p->flags & GW_PKT_INT))
         append_telemetry(n, o, p, start_ps);
     o->busy_ps += tx;

@@ -16,9 +16,9 @@
  * down one level only. Times are nanoseconds inside.
  *
  * Differs: hosts are the end nodes of a packet; hashes come from the study's seed. Taken and shown
- * without effect: nat (there is none), fwmark (packets carry no mark), split-gso (super-packets
- * stay whole, but each segment is charged its overhead), ack-filter (a packet's transport header
- * belongs to its transport). Overhead is computed when a packet leaves, so a change of it also
+ * without effect: nat (there is none), fwmark (packets carry no mark), ack-filter (a packet's
+ * transport header belongs to its transport). The memory limit is enforced behind each segment of a
+ * super-packet that is taken apart, not behind all. Overhead is computed when a packet leaves, so a change of it also
  * meets packets that wait.
  * Follows net/sched/sch_cake.c of Linux 6.1 and q_cake.c of iproute2 6.1; DSCP tables as recorded.
  */
@@ -114,6 +114,7 @@ struct cake {
     uint16_t min_net, max_net, min_adjusted, max_adjusted;
     struct gw_pkt *arriving;     /* the packet that is being enqueued                          */
     bool     arriving_lost;
+    uint32_t arriving_bytes;     /* of it, or of the super-packet whose segment it is          */
 };
 
 /* ---- rings -------------------------------------------------------------------------------- */
@@ -340,12 +341,6 @@ static uint32_t adjust(const struct cake_conf *c, uint32_t len)
     return (uint32_t)n;
 }
 
-/* Length of a segment of a super-packet: payload, Ethernet, IP and TCP headers. */
-static uint32_t segment_bytes(const struct gw_pkt *p)
-{
-    return p->seg_bytes + 54u;
-}
-
 static uint32_t adjusted(const struct cake *s, const struct gw_pkt *p)
 {
     uint32_t rest;
@@ -353,7 +348,7 @@ static uint32_t adjusted(const struct cake *s, const struct gw_pkt *p)
     if (p->seg_count < 2)
         return adjust(&s->c, p->sched_bytes);
     rest = p->len_bytes - (uint32_t)p->seg_bytes * (p->seg_count - 1u);
-    return adjust(&s->c, segment_bytes(p)) * (p->seg_count - 1u) + adjust(&s->c, rest);
+    return adjust(&s->c, p->seg_bytes) * (p->seg_count - 1u) + adjust(&s->c, rest);
 }
 
 static void note_length(struct cake *s, uint32_t len)
@@ -376,7 +371,7 @@ static void note_lengths(struct cake *s, const struct gw_pkt *p)
 
     ewma(&offset, (uint64_t)GW_ETH_BYTES << 16, 8);
     s->net_offset = (uint32_t)offset;
-    note_length(s, p->seg_count < 2 ? p->sched_bytes : segment_bytes(p));
+    note_length(s, p->seg_count < 2 ? p->sched_bytes : p->seg_bytes);
 }
 
 /* Charges the packet to its tin and to the whole; returns its adjusted length. */
@@ -843,7 +838,7 @@ static void activate(struct gw_qdisc *q, struct tin *b, struct flow *f)
     }
 }
 
-static enum gw_verdict cake_enqueue(struct gw_qdisc *q, struct gw_pkt *p, uint64_t now_ps)
+static enum gw_verdict cake_take_in(struct gw_qdisc *q, struct gw_pkt *p, uint64_t now_ps)
 {
     int64_t now = (int64_t)(now_ps / 1000);
     struct cake *s = q->priv;
@@ -851,8 +846,8 @@ static enum gw_verdict cake_enqueue(struct gw_qdisc *q, struct gw_pkt *p, uint64
     struct flow *f = flow_of(q, b, p);
 
     wake_shaper(q, b, now);
-    if (p->sched_bytes > b->max_len)
-        b->max_len = p->sched_bytes;
+    if (s->arriving_bytes > b->max_len)
+        b->max_len = s->arriving_bytes;
     note_lengths(s, p);
     gw_pktq_push(&f->queue, p);
     s->packets++;
@@ -880,6 +875,22 @@ static enum gw_verdict cake_enqueue(struct gw_qdisc *q, struct gw_pkt *p, uint64
     if (s->arriving_lost)
         return GW_Q_DROPPED;                         /* the host says: queue full              */
     return GW_Q_QUEUED;
+}
+
+static enum gw_verdict cake_segment(struct gw_qdisc *q, struct gw_pkt *p, uint32_t i,
+                                    uint64_t now_ps)
+{
+    (void)i;
+    return cake_take_in(q, p, now_ps);
+}
+
+static enum gw_verdict cake_enqueue(struct gw_qdisc *q, struct gw_pkt *p, uint64_t now_ps)
+{
+    struct cake *s = q->priv;
+    bool apart = GW_UNLIKELY(p->seg_count > 1) && s->c.split;
+
+    s->arriving_bytes = p->sched_bytes;
+    return apart ? q->host->qdisc_segments(q, p, now_ps, cake_segment) : cake_take_in(q, p, now_ps);
 }
 
 /* ---- dequeue ------------------------------------------------------------------------------ */
@@ -1616,8 +1627,7 @@ static const struct gw_param cake_params[] = {
     { "ack-filter", GW_P_WORDS, 0, "no-ack-filter", NULL, NULL,
       "ack-filter, ack-filter-aggressive: taken and shown; no ACK is filtered here." },
     { "split-gso", GW_P_WORDS, 0, "split-gso", NULL, NULL,
-      "Taken and shown (no-split-gso: off); super-packets stay whole, with each segment's "
-      "overhead charged." },
+      "Take super-packets apart (no-split-gso: whole, with each segment's overhead charged)." },
     { "overhead", GW_P_WORDS, 0, "raw", NULL, NULL,
       "Bytes added to the network packet, -64 to 256; raw: the frame as it is; conservative (48 "
       "atm), ethernet (38 mpu 84), ether-vlan (+4), docsis (18 mpu 64), pppoa-vcmux, pppoa-llc, "

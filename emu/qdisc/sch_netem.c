@@ -17,11 +17,11 @@
  *
  * `corrupt` flips one bit of the frame, uniform over all its bytes, the Ethernet header's too: in
  * captures it is wrong, and a receiver finds it by its check sums, unless it is in the Ethernet
- * source address, which nobody looks at.
+ * source address, which nobody looks at. A super-packet is taken apart for it: its first segment is
+ * corrupted, the others draw by themselves.
  *
- * Left out: that a flipped address leads a frame astray (it is thrown away where it was sent to);
- * the segmentation of a super-packet that is corrupted (it is corrupted as a whole); a negative
- * rate, which tc takes, is refused; an overhead that makes a length negative makes it 0 (the
+ * Left out: that a flipped address leads a frame astray (it is thrown away where it was sent to); a
+ * negative rate, which tc takes, is refused; an overhead that makes a length negative makes it 0 (the
  * kernel's length wraps).
  * Facts: net/sched/sch_netem.c of Linux 6.1, tc/q_netem.c of iproute2 6.1. Hemminger, "Network
  * emulation with NetEm", LCA 2005; the loss models: Salsano, Ludovici, Ordine, Giannuzzi,
@@ -125,6 +125,7 @@ struct netem {
     struct netem_table dist, slot_dist;
     uint64_t seed;
     uint64_t lost, marked, duplicated, corrupted, reordered;
+    uint32_t first_bit;                /* to be flipped in the first segment of a super-packet   */
 };
 
 /* ---- tables ------------------------------------------------------------------------------- */
@@ -997,33 +998,25 @@ static uint32_t netem_copies(struct gw_qdisc *q, struct netem *n, struct gw_pkt 
 /* The bit that is flipped, GW_NONE: none is. */
 static uint32_t netem_flips(struct gw_qdisc *q, struct netem *n, const struct gw_pkt *p)
 {
-    uint32_t byte;
+    uint32_t len = p->seg_count > 1 ? p->seg_bytes : p->len_bytes, byte;
 
     if (!netem_chance(q, n->corrupt, &n->corrupt_rnd))
         return GW_NONE;
-    byte = gw_rng_below(&q->rng, p->len_bytes ? p->len_bytes : 1);
+    byte = gw_rng_below(&q->rng, len ? len : 1);
     return 8 * byte + gw_rng_below(&q->rng, 8);
 }
 
-static enum gw_verdict netem_enqueue(struct gw_qdisc *q, struct gw_pkt *p, uint64_t now_ps)
+static void netem_flip(struct gw_qdisc *q, struct netem *n, struct gw_pkt *p, uint32_t bit)
 {
-    struct netem *n = q->priv;
-    int64_t now_ns = (int64_t)(now_ps / GW_PS_PER_NS);
-    uint32_t copies = netem_copies(q, n, p), bit;
+    q->host->pkt_flip(q->net, p, bit);
+    n->corrupted++;
+}
 
-    q->drop_reason = GW_DROP_LOSS;
-    if (!copies)
-        return GW_Q_DROPPED;
-    bit = netem_flips(q, n, p);
-    q->drop_reason = GW_DROP_QUEUE_FULL;
-    if (q->backlog_pkts >= n->limit)                /* all that it holds, here or in its child  */
-        return GW_Q_DROPPED;
-    if (copies > 1)
-        netem_duplicate(q, n, p, now_ps);
-    if (bit != GW_NONE) {
-        q->host->pkt_flip(q->net, p, bit);
-        n->corrupted++;
-    }
+static enum gw_verdict netem_take_in(struct gw_qdisc *q, struct netem *n, struct gw_pkt *p,
+                                     uint64_t now_ps)
+{
+    int64_t now_ns = (int64_t)(now_ps / GW_PS_PER_NS);
+
     q->drop_reason = GW_DROP_QUEUE_FULL;           /* if there is no memory to hold it         */
     if (!n->gap || n->counter < n->gap - 1 ||
         n->reorder < gw_crandom_next(&n->reorder_rnd, &q->rng))
@@ -1035,6 +1028,44 @@ static enum gw_verdict netem_enqueue(struct gw_qdisc *q, struct gw_pkt *p, uint6
     n->reordered++;
     q->requeues++;
     return GW_Q_QUEUED;
+}
+
+static enum gw_verdict netem_segment(struct gw_qdisc *q, struct gw_pkt *p, uint32_t i,
+                                     uint64_t now_ps);
+
+static enum gw_verdict netem_enqueue(struct gw_qdisc *q, struct gw_pkt *p, uint64_t now_ps)
+{
+    struct netem *n = q->priv;
+    uint32_t copies = netem_copies(q, n, p), bit;
+
+    q->drop_reason = GW_DROP_LOSS;
+    if (!copies)
+        return GW_Q_DROPPED;
+    bit = netem_flips(q, n, p);
+    q->drop_reason = GW_DROP_QUEUE_FULL;
+    if (q->backlog_pkts >= n->limit)                /* all that it holds, here or in its child  */
+        return GW_Q_DROPPED;
+    if (copies > 1)
+        netem_duplicate(q, n, p, now_ps);
+    if (bit != GW_NONE && p->seg_count > 1) {
+        n->first_bit = bit;
+        return q->host->qdisc_segments(q, p, now_ps, netem_segment);
+    }
+    if (bit != GW_NONE)
+        netem_flip(q, n, p, bit);
+    return netem_take_in(q, n, p, now_ps);
+}
+
+/* Of a super-packet that is corrupted: the first one is, the others come as if anew. */
+static enum gw_verdict netem_segment(struct gw_qdisc *q, struct gw_pkt *p, uint32_t i,
+                                     uint64_t now_ps)
+{
+    struct netem *n = q->priv;
+
+    if (i)
+        return netem_enqueue(q, p, now_ps);
+    netem_flip(q, n, p, n->first_bit);
+    return netem_take_in(q, n, p, now_ps);
 }
 
 /* Takes the head out if its time and its slot have come. */

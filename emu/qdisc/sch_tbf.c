@@ -13,7 +13,7 @@
  * of the inner queue if that is some FIFO, whatever it counts in.
  *
  * Follows net/sched/sch_tbf.c of Linux 6.1 to the nanosecond, and q_tbf.c of iproute2 6.1 for the
- * words. Left out: super-packets are not split into segments when longer than the burst; deleting
+ * words. A super-packet longer than that is taken apart if its segments are not. Left out: deleting
  * the child of class X:1 leaves a pfifo, not a discipline that drops everything; a negative rate is
  * refused.
  */
@@ -117,11 +117,20 @@ static enum gw_status tbf_change(struct gw_qdisc *q, const void *conf, uint64_t 
 
 /* ---- packets ------------------------------------------------------------------------------ */
 
+static enum gw_verdict tbf_segment(struct gw_qdisc *q, struct gw_pkt *p, uint32_t i,
+                                   uint64_t now_ps)
+{
+    (void)i;
+    return gw_child_enqueue(q, ((struct tbf *)q->priv)->c.child, p, now_ps);
+}
+
 static enum gw_verdict tbf_enqueue(struct gw_qdisc *q, struct gw_pkt *p, uint64_t now_ps)
 {
     struct tbf *t = q->priv;
 
     if (p->sched_bytes > t->max_bytes) {
+        if (p->seg_count > 1 && p->seg_bytes <= t->max_bytes)
+            return q->host->qdisc_segments(q, p, now_ps, tbf_segment);
         q->drop_reason = GW_DROP_TOO_BIG;
         return GW_Q_DROPPED;
     }

@@ -111,7 +111,7 @@ static struct gw_pkt *qdisc_dequeue(struct gw_qdisc *q, uint64_t now_ps)
         q->backlog_bytes -= p->sched_bytes;
         q->backlog_pkts--;
         q->sent_bytes += p->sched_bytes;
-        q->sent_pkts++;
+        q->sent_pkts += GW_UNLIKELY(p->seg_count > 1) ? p->seg_count : 1;   /* bstats_update() */
     }
     return p;
 }
@@ -156,6 +156,56 @@ static void qdisc_again(struct gw_qdisc *q, struct gw_pkt *p, uint64_t now_ps)
 
     if (gw_tree_enqueue(t, p, now_ps) == GW_Q_DROPPED && t->conf.drop)
         t->conf.drop(t->conf.ctx, p, t->root->drop_reason);
+}
+
+/* A segment that found no room while others did: the super-packet is not lost as a whole. */
+static void segment_lost(struct gw_qdisc *q, struct gw_pkt *p)
+{
+    struct gw_tree *t = q->tree;
+
+    q->dropped_bytes += p->sched_bytes;
+    q->drops[q->drop_reason]++;
+    for (struct gw_qdisc *u = q; u; u = u->up)
+        u->dropped_pkts++;
+    if (t->conf.drop)
+        t->conf.drop(t->conf.ctx, p, q->drop_reason);
+}
+
+/* What has called enqueue() counts the super-packet when it hears that it is held; here that is
+ * corrected to what is held of it (qdisc_tree_reduce_backlog). */
+static enum gw_verdict qdisc_segments(struct gw_qdisc *q, struct gw_pkt *p, uint64_t now_ps,
+                                      enum gw_verdict (*each)(struct gw_qdisc *q, struct gw_pkt *p,
+                                                              uint32_t i, uint64_t now_ps))
+{
+    uint64_t whole = p->sched_bytes, held = 0;
+    uint32_t count = p->seg_count, len;
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct gw_pkt *s = q->host->pkt_segment(q->net, p, i);
+
+        if (!s)
+            continue;                               /* out of memory: that segment is lost     */
+        s->stamp_ps = now_ps;
+        len = s->sched_bytes = s->len_bytes;
+        q->drop_reason = GW_DROP_QUEUE_FULL;
+        if (each(q, s, i, now_ps) != GW_Q_DROPPED) {
+            held++;
+            for (struct gw_qdisc *u = q; u; u = u->up) {
+                u->backlog_pkts++;
+                u->backlog_bytes += len;
+            }
+        } else if (s == p && !held) {
+            p->sched_bytes = (uint32_t)whole;       /* as what it is counted by now            */
+            return GW_Q_DROPPED;
+        } else {
+            segment_lost(q, s);
+        }
+    }
+    for (struct gw_qdisc *u = q; u; u = u->up) {
+        u->backlog_pkts--;
+        u->backlog_bytes -= whole;
+    }
+    return GW_Q_QUEUED;
 }
 
 static uint32_t classify(struct gw_qdisc *q, const struct gw_pkt *p)
@@ -499,6 +549,7 @@ void gw_tree_host(struct gw_host *h)
     h->classify_at = classify_at;
     h->has_filters = has_filters;
     h->qdisc_kick = qdisc_kick;
+    h->qdisc_segments = qdisc_segments;
 }
 
 /* ---- places ------------------------------------------------------------------------------- */

@@ -29,11 +29,17 @@
  * back for a millisecond, but not so long that blocks would be forgotten. What comes twice is told
  * (RFC 2883). Behind a pause ACKs are quick again. Timers come with the kernel's tick. With `tso`
  * the stream is cut into super-segments, whose borders follow from how the application fills the
- * socket's buffers; without, segments leave one by one as soon as the window lets them.
+ * socket's buffers; without, segments leave one by one as soon as the window lets them. They are cut
+ * into segments at the device, as without offloads; with `offload` they cross the network whole, as
+ * super-packets (packet.h), and are resent in pieces as long as the window and the rate allow. With
+ * `gro` what comes back to back is merged again by the rules of tcp_gro_receive(), each flow in a
+ * receive queue of its own, by an interrupt per frame and gro_flush_timeout; a merged packet gets one
+ * ACK, but for its PSH a super-packet is merged with nothing behind it.
  *
  * Left out: data in both directions, Nagle (senders of messages switch it off), urgent data, zero
- * windows, RST, what cards merge on receiving (GRO),
- * and the loss of the final ACK of a closed flow, which is repeated a few times and then given up.
+ * windows, RST, interrupts that wait for more frames, merging by routers, super-packets of more than
+ * 255 segments, and the loss of the final ACK of a closed flow, which is repeated a few times and then
+ * given up.
  */
 #include <gradwire/plugin.h>
 #include <gradwire/alg/segments.h>
@@ -60,6 +66,8 @@
 #define TCP_TRIES_MAX 5u                          /* repetitions of SYN/ACK or FIN by a timer     */
 #define TCP_BLOCKS_MAX 4u
 #define TCP_BURST_MAX UINT64_C(65536)              /* payload of the longest super-segment        */
+#define TCP_SUPER_SEGS 255u                        /* that one super-packet can say               */
+#define TCP_GRO_MAX 65536u                         /* IP packet that merging does not reach       */
 #define TCP_SLOW_PACE_BPS 1200000u                 /* below it segments leave one by one          */
 #define TCP_UNPACED_SEGS 10u
 #define TCP_BUFFER_BYTES UINT64_C(1280)            /* memory of a socket's buffer beside its data */
@@ -114,6 +122,9 @@ struct tcp_conf {
     uint32_t    syn_retries, retries;              /* 0: for ever                              */
     uint32_t    ecn_peer;                          /* enum tcp_ecn_peer                        */
     bool        sack, timestamps, syn, ecn, tlp, pacing, dsack, compress, tso, idle_restart, frto;
+    bool        offload;         /* super-segments cross the network whole                     */
+    bool        gro;
+    uint64_t    gro_flush_ps;    /* how long merged segments may wait for more                 */
 };
 
 enum tcp_phase { TCP_CLOSED, TCP_SYN_SENT, TCP_OPEN, TCP_DONE, TCP_GIVEN_UP };
@@ -156,6 +167,17 @@ struct tcp_mark {
 /* From the begin of a segment to the end of one. */
 struct tcp_span {
     uint64_t start, end;         /* start GW_NEVER: nothing                                    */
+};
+
+/* When what begins at `start` left; a run ends where the next one begins. */
+struct tcp_left {
+    uint64_t start, ts_ps;
+};
+
+/* When all that is out was first sent. Super-packets are few: their flows know it exactly. */
+struct tcp_log {
+    uint32_t head, count, cap;   /* ring of cap (a power of two), times ascend                 */
+    struct tcp_left *left;
 };
 
 /* What is known of [una, top). Flows that have not lost anything share an empty one. */
@@ -233,6 +255,7 @@ struct tcp_tx {
     /* Loss. */
     uint32_t mark_next, mark_una;                 /* marks so far; the first one behind una    */
     struct tcp_mark *mark;       /* ring of the last pauses; NULL: there were none             */
+    struct tcp_log *log;         /* of flows with super-packets, instead of marks; else NULL   */
     struct tcp_board *board;     /* may be tcp_no_board                                        */
     uint64_t high_seq;           /* nxt when the episode began                                 */
     uint64_t fack;               /* highest end ever SACKed                                    */
@@ -258,6 +281,15 @@ struct tcp_tx {
     struct gw_timer timer, pace;
 };
 
+/* Segments that have come and are merged before TCP sees them, as in a card's receive queue. */
+struct tcp_gro {
+    struct gw_pkt first;         /* of them, with the payload of all; it is a packet no longer */
+    uint64_t due_ps;             /* when TCP gets it                                           */
+    uint64_t age;                /* tick in which it came                                      */
+    uint32_t mss;                /* its payload, which the others may not exceed               */
+    bool     held;
+};
+
 struct tcp_rx {
     uint64_t nxt;                /* next byte expected, the FIN counted                        */
     uint64_t acked;              /* what the last ACK said                                     */
@@ -276,6 +308,7 @@ struct tcp_rx {
     bool     careful, ecn, ece, syn_wait, closed;
     bool     begun;              /* data in order has come                                     */
     struct tcp_gaps *gaps;       /* may be tcp_no_gaps                                         */
+    struct tcp_gro *gro;         /* NULL: each segment as it comes                             */
     const struct tcp_conf *conf;
 
     /* The window: memory, and how it grows. */
@@ -695,10 +728,52 @@ static uint32_t tcp_board_join(struct tcp_tx *t, uint32_t i)
     return i;
 }
 
+static enum gw_status tcp_log_open(struct gw_tx *tx, struct tcp_tx *t, struct gw_error *err)
+{
+    t->log = tx->host->resize(NULL, sizeof *t->log);
+    if (!t->log)
+        return gw_fail(err, GW_NOMEM, "out of memory for flow %u", tx->flow);
+    memset(t->log, 0, sizeof *t->log);
+    return GW_OK;
+}
+
+static struct tcp_left *tcp_log_entry(const struct tcp_log *g, uint32_t i)
+{
+    return &g->left[(g->head + i) & (g->cap - 1)];
+}
+
+/* When the byte at @at was first sent; 0: that is forgotten. */
+static uint64_t tcp_log_when(const struct tcp_log *g, uint64_t at)
+{
+    uint32_t low = 0, high = g->count;
+
+    while (low < high) {
+        uint32_t mid = (low + high) / 2;
+
+        if (tcp_log_entry(g, mid)->start <= at)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low ? tcp_log_entry(g, low - 1)->ts_ps : 0;
+}
+
+/* End of what had left before @ts, if that is above @end; the newest entry has not. */
+static uint64_t tcp_log_before(const struct tcp_log *g, uint64_t ts, uint64_t end)
+{
+    uint64_t at = end;
+
+    for (uint32_t i = g->count; i-- && tcp_log_entry(g, i)->ts_ps >= ts;)
+        at = tcp_log_entry(g, i)->start;
+    return gw_max(at, end);
+}
+
 /* When what ends at @end was first sent, at the latest; @ts: when something behind it was. */
 static uint64_t tcp_sent_by(const struct tcp_tx *t, uint64_t end, uint64_t ts)
 {
     ts = gw_min(ts, t->last_sent_ps);
+    if (t->log)
+        return gw_min(ts, tcp_log_when(t->log, end - 1));
     for (uint32_t i = 0; t->mark && i < TCP_MARKS; i++)
         if (t->mark[i].start >= end && t->mark[i].before_ps < ts)
             ts = t->mark[i].before_ps;
@@ -895,6 +970,8 @@ static void tcp_rack_tail(struct gw_tx *tx, struct tcp_tx *t)
             end = t->mark[i].start;
     if (t->last_sent_ps < t->rack_ts_ps)
         end = t->nxt;
+    else if (t->log)
+        end = tcp_log_before(t->log, t->rack_ts_ps, end);
     if (end <= t->top || !tcp_board_room(tx, t, 1))
         return;
     b = &t->board->set;
@@ -1259,6 +1336,16 @@ static inline void tcp_validate(struct gw_tx *tx, struct tcp_tx *t, bool limited
 
 /* ---- the sender: output ---------------------------------------------------------------------- */
 
+/* @p carries more than a segment: its length is that of all their frames (qdisc_pkt_len_init()). */
+static void tcp_make_super(const struct tcp_tx *t, struct gw_pkt *p)
+{
+    uint32_t segs = (tcp_hdr(p)->len + t->mss - 1) / t->mss;
+
+    p->seg_bytes = (uint16_t)(t->hdr_bytes + t->mss);
+    p->seg_count = (uint8_t)segs;
+    p->len_bytes += (segs - 1) * t->hdr_bytes;
+}
+
 /* Sends [seq, seq + n) of the stream space. False: no packet was to be had. */
 static inline bool tcp_send(struct gw_tx *tx, struct tcp_tx *t, uint64_t seq, uint32_t n,
                             bool again, uint64_t now)
@@ -1297,6 +1384,12 @@ static inline bool tcp_send(struct gw_tx *tx, struct tcp_tx *t, uint64_t seq, ui
     }
     h->flags = flags;
     p->len_bytes = t->hdr_bytes + len;
+    if (GW_UNLIKELY(len > t->mss)) {
+        h->flags |= TCP_PSH;
+        tcp_make_super(t, p);
+        tx->stats.sent_pkts += p->seg_count - 1u;
+        tx->stats.retrans_pkts += again ? p->seg_count - 1u : 0;
+    }
     tx->stats.sent_pkts++;
     tx->stats.sent_bytes += len;
     if (GW_UNLIKELY(again)) {
@@ -1372,6 +1465,15 @@ static void tcp_ack_extras(struct gw_tx *tx, struct tcp_tx *t)
 
 /* ---- the sender: windows -------------------------------------------------------------------- */
 
+/* Segments of the packet [seq, seq + n) of the stream space. */
+static inline uint32_t tcp_pkt_segs(const struct gw_tx *tx, const struct tcp_tx *t, uint64_t seq,
+                                    uint32_t n)
+{
+    if (GW_LIKELY(n <= t->mss))
+        return 1;
+    return (n - (seq + n > tx->written_bytes) + t->mss - 1) / t->mss;
+}
+
 /* How many of the @bytes from @seq on one segment takes: a FIN rides on the last one. */
 static inline uint32_t tcp_seg_len(const struct gw_tx *tx, const struct tcp_tx *t, uint64_t seq,
                                    uint64_t bytes)
@@ -1381,13 +1483,12 @@ static inline uint32_t tcp_seg_len(const struct gw_tx *tx, const struct tcp_tx *
     return (uint32_t)gw_min(bytes, t->mss);
 }
 
-/* The next lost range goes out again: its first segment becomes a node of its own. */
-static bool tcp_resend(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
+/* The next lost range goes out again: the first @n bytes of it become a node of their own. */
+static bool tcp_resend(struct gw_tx *tx, struct tcp_tx *t, uint32_t n, uint64_t now)
 {
     struct gw_seqset *b = &t->board->set;
     uint32_t i = t->board->queue[TCP_LOST].head, last = t->board->queue[TCP_RESENT].tail;
     uint64_t seq = b->node[i].start;
-    uint32_t n = tcp_seg_len(tx, t, seq, b->node[i].end - seq);
 
     if (!gw_seqset_reserve(b, 1, tx->host->resize) || !tcp_send(tx, t, seq, n, true, now))
         return false;
@@ -1398,7 +1499,7 @@ static bool tcp_resend(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
     b->node[i].resent = true;
     tcp_board_queue(t, i, TCP_RESENT, last);
     t->first_resent_ps = gw_min(t->first_resent_ps, now);
-    t->undo_resent = (t->undo_resent < 0 ? 0 : t->undo_resent) + 1;
+    t->undo_resent = (t->undo_resent < 0 ? 0 : t->undo_resent) + (int32_t)tcp_pkt_segs(tx, t, seq, n);
     if (seq == t->una) {
         t->head_sent_ps = now;
         t->rto_due_ps = gw_later(now, tcp_rto_now(t));
@@ -1420,10 +1521,42 @@ static void tcp_note_pause(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
     t->mark[t->mark_next++ % TCP_MARKS] = (struct tcp_mark){ t->nxt, now, t->last_sent_ps };
 }
 
+/* Something new leaves. Out of memory the oldest is forgotten. */
+static void tcp_log_note(struct gw_tx *tx, const struct tcp_tx *t, uint64_t now)
+{
+    struct tcp_log *g = t->log;
+    struct tcp_left *v;
+
+    if (g->count && tcp_log_entry(g, g->count - 1)->ts_ps == now)
+        return;
+    while (g->count > 1 && tcp_log_entry(g, 1)->start <= t->una) {
+        g->head++;
+        g->count--;
+    }
+    if (g->count == g->cap) {
+        v = tx->host->resize(g->left, 2 * (g->cap ? g->cap : 16) * sizeof *v);
+        if (!v && !g->cap)
+            return;
+        if (!v) {
+            g->head++;
+            g->count--;
+        } else {
+            if (g->cap)                            /* the wrapped part goes behind the rest     */
+                memcpy(v + g->cap, v, (g->head & (g->cap - 1)) * sizeof *v);
+            g->head &= g->cap ? g->cap - 1 : 0;
+            g->cap = 2 * (g->cap ? g->cap : 16);
+            g->left = v;
+        }
+    }
+    *tcp_log_entry(g, g->count++) = (struct tcp_left){ t->nxt, now };
+}
+
 static bool tcp_send_new(struct gw_tx *tx, struct tcp_tx *t, uint32_t n, uint64_t now)
 {
-    if (now - t->last_sent_ps > TCP_PAUSE_PS)
+    if (GW_UNLIKELY(now - t->last_sent_ps > TCP_PAUSE_PS))
         tcp_note_pause(tx, t, now);
+    if (GW_UNLIKELY(t->log != NULL))
+        tcp_log_note(tx, t, now);
     t->last_sent_ps = now;
     if (GW_UNLIKELY(!tcp_send(tx, t, t->nxt, n, false, now)))
         return false;
@@ -1431,8 +1564,8 @@ static bool tcp_send_new(struct gw_tx *tx, struct tcp_tx *t, uint32_t n, uint64_
         t->head_sent_ps = now;
         t->rto_due_ps = gw_later(now, tcp_rto_now(t));
     }
+    t->last_len = n - (tcp_pkt_segs(tx, t, t->nxt, n) - 1) * t->mss;
     t->nxt += n;
-    t->last_len = n;
     return true;
 }
 
@@ -1475,6 +1608,8 @@ static uint64_t tcp_head_sent(struct tcp_tx *t)
 {
     uint64_t at = t->head_sent_ps;
 
+    if (GW_UNLIKELY(t->log != NULL))
+        return gw_max(at, tcp_log_when(t->log, t->una));
     if (!t->mark)
         return at;
     tcp_next_pause(t);
@@ -1504,6 +1639,18 @@ static bool tcp_defer(const struct gw_tx *tx, struct tcp_tx *t, uint64_t wnd, ui
     return true;
 }
 
+/* How long a super-segment may be now. */
+static inline void tcp_set_most(const struct gw_tx *tx, struct tcp_tx *t)
+{
+    if (GW_LIKELY(t->most_cwnd == tx->cc.cwnd_bytes) && !tx->cc.pacing_bps)
+        return;
+    t->most_cwnd = tx->cc.cwnd_bytes;
+    t->most = t->mss * tcp_burst_segs(tx, t, tx->cc.pacing_bps ? tx->cc.pacing_bps
+                                                               : tcp_window_rate(tx, t));
+    if (GW_UNLIKELY(t->conf->offload))
+        t->most = (uint32_t)gw_min(t->most, TCP_SUPER_SEGS * t->mss);
+}
+
 /* Bytes of new data that may leave as one super-segment, @at_once or when it is worth it; 0: none,
  * *limited: for the window. */
 static uint64_t tcp_open_burst(struct gw_tx *tx, struct tcp_tx *t, bool at_once, bool *limited,
@@ -1523,11 +1670,7 @@ static uint64_t tcp_open_burst(struct gw_tx *tx, struct tcp_tx *t, bool at_once,
     if (buffer <= mss + 1 || !t->conf->tso)
         return tcp_seg_len(tx, t, t->nxt, buffer);
     cong = cwnd - out;
-    if (GW_UNLIKELY(t->most_cwnd != cwnd) || tx->cc.pacing_bps) {
-        t->most_cwnd = cwnd;
-        t->most = t->mss * tcp_burst_segs(tx, t, tx->cc.pacing_bps ? tx->cc.pacing_bps
-                                                                   : tcp_window_rate(tx, t));
-    }
+    tcp_set_most(tx, t);
     if (!at_once && tcp_defer(tx, t, wnd, cong, limited, now))
         return 0;
     n = gw_min(gw_min(gw_min(gw_max(cwnd / 2, mss), cong), t->most), wnd);
@@ -1542,16 +1685,23 @@ static void tcp_next_buffer(struct tcp_tx *t)
     t->buffer_end = t->run_count ? gw_min(t->nxt + t->run[0].size_bytes, t->run[0].end) : t->nxt;
 }
 
-/* The next lost range that may go again; 0: none, or the window is full. */
-static uint32_t tcp_lost_len(const struct gw_tx *tx, const struct tcp_tx *t, bool *limited)
+/* Of the next lost range what may go again; 0: none, or the window is full. */
+static uint32_t tcp_lost_len(const struct gw_tx *tx, struct tcp_tx *t, bool *limited)
 {
     const struct gw_seq_node *lost = &t->board->set.node[t->board->queue[TCP_LOST].head];
-    uint64_t n = tcp_seg_len(tx, t, lost->start, lost->end - lost->start);
+    uint64_t all = lost->end - lost->start, n = tcp_seg_len(tx, t, lost->start, all), most;
 
-    if (tcp_in_flight(t) + n <= tx->cc.cwnd_bytes)
+    if (tcp_in_flight(t) + n > tx->cc.cwnd_bytes) {
+        *limited = true;
+        return 0;
+    }
+    if (GW_LIKELY(!t->conf->offload) || n == all)
         return (uint32_t)n;
-    *limited = true;
-    return 0;
+    tcp_set_most(tx, t);
+    most = gw_min(tx->cc.cwnd_bytes - tcp_in_flight(t), t->most);
+    if (all - (lost->end > tx->written_bytes) <= most)
+        return (uint32_t)all;
+    return (uint32_t)gw_max(n, most - most % t->mss);
 }
 
 /* Do the next @n bytes end a buffer that is pushed? */
@@ -1591,7 +1741,8 @@ static bool tcp_xmit(struct gw_tx *tx, struct tcp_tx *t, bool one, bool *any, ui
         again = t->lost_bytes && !t->frto_new;
         if (!again && !left)
             whole = left = one && *any ? 0 : tcp_open_burst(tx, t, one, &limited, now);
-        n = again ? tcp_lost_len(tx, t, &limited) : tcp_seg_len(tx, t, t->nxt, left);
+        n = again ? tcp_lost_len(tx, t, &limited) :
+            t->conf->offload ? (uint32_t)left : tcp_seg_len(tx, t, t->nxt, left);
         if (!n)
             break;
         if (GW_UNLIKELY(paced) && !burst && !(burst = tcp_pace_open(tx, t, now)))
@@ -1600,7 +1751,7 @@ static bool tcp_xmit(struct gw_tx *tx, struct tcp_tx *t, bool one, bool *any, ui
             break;
         t->push = !again && left == n && (tcp_ends_push(t, n) || whole > n ||
                                           (*any && !t->conf->tso && tcp_last_of_flight(tx, t, n)));
-        if (!(again ? tcp_resend(tx, t, now) : tcp_send_new(tx, t, n, now)))
+        if (!(again ? tcp_resend(tx, t, n, now) : tcp_send_new(tx, t, n, now)))
             break;
         t->prr_out += t->mss;
         left -= again ? 0 : n;
@@ -1610,7 +1761,7 @@ static bool tcp_xmit(struct gw_tx *tx, struct tcp_tx *t, bool one, bool *any, ui
             tcp_next_buffer(t);
         if (!left)
             roomy |= tcp_in_flight(t) + t->mss <= tx->cc.cwnd_bytes;
-        if (GW_UNLIKELY(paced) && (--burst == 0 || again)) {
+        if (GW_UNLIKELY(paced) && (--burst == 0 || again || t->conf->offload)) {
             tcp_pace_close(tx, t, now);
             burst = 0;
         }
@@ -2441,6 +2592,10 @@ static void tcp_tx_fire(void *owner, uint64_t now)
 static enum gw_status tcp_check(const void *conf, const struct gw_cc_ops *cc, uint32_t mtu_bytes,
                                 struct gw_error *err)
 {
+    const struct tcp_conf *c = conf;
+
+    if (c->offload && !c->tso)
+        return gw_fail(err, GW_PARAM, "`offload: yes` needs super-segments, and `tso: no` makes none");
     if (!tcp_mss(conf, mtu_bytes))
         return gw_fail(err, GW_RANGE, "an MTU of %u bytes has no room for TCP's headers; at least 53 "
                        "are needed", mtu_bytes);
@@ -2489,6 +2644,8 @@ static enum gw_status tcp_tx_init(struct gw_tx *tx, uint64_t now, struct gw_erro
     cc->ssthresh_bytes = UINT64_MAX;
     if (cc->ops->samples && tcp_rate_open(tx, t, err) != GW_OK)
         return err->code;
+    if (t->conf->offload && tcp_log_open(tx, t, err) != GW_OK)
+        return err->code;
     if (cc->ops->init)
         cc->ops->init(cc, now);
     return GW_OK;
@@ -2506,6 +2663,10 @@ static void tcp_tx_fini(struct gw_tx *tx)
     }
     if (t->mark)
         tx->host->release(t->mark);
+    if (t->log) {
+        tx->host->release(t->log->left);
+        tx->host->release(t->log);
+    }
     if (t->rate) {
         tx->host->release(t->rate->sent);
         tx->host->release(t->rate);
@@ -2522,6 +2683,17 @@ static uint32_t tcp_seg_memory(uint32_t len)
     while (piece < need && piece < UINT32_C(1) << 30)
         piece <<= 1;
     return piece + 256;
+}
+
+/* Memory of a packet of @len bytes: merged segments keep theirs, a super-packet is its sender's
+ * buffer. */
+static uint64_t tcp_rx_memory(const struct tcp_rx *r, uint32_t len)
+{
+    if (len <= r->seg_bytes)
+        return tcp_seg_memory(len);
+    if (r->gro)
+        return (uint64_t)((len + r->seg_bytes - 1) / r->seg_bytes) * r->seg_memory;
+    return len + TCP_BUFFER_BYTES;
 }
 
 /* Half of the memory that is left is offered. */
@@ -2550,7 +2722,7 @@ static inline uint32_t tcp_window(struct tcp_rx *r)
 /* A segment of more memory than data lets the window grow less (__tcp_grow_window()). */
 static bool tcp_may_grow(const struct tcp_rx *r, uint32_t len)
 {
-    uint64_t memory = tcp_seg_memory(len) / 2, window = r->conf->rcvbuf_bytes / 4;
+    uint64_t memory = tcp_rx_memory(r, len) / 2, window = r->conf->rcvbuf_bytes / 4;
 
     if (memory <= len)
         return true;
@@ -2561,13 +2733,14 @@ static bool tcp_may_grow(const struct tcp_rx *r, uint32_t len)
 }
 
 /* Data has come: the window may grow by two segments, and growth is told at once. */
-static inline void tcp_rx_grow(struct tcp_rx *r, uint32_t len, uint64_t unread)
+static inline void tcp_rx_grow(struct tcp_rx *r, uint32_t len, bool in_order)
 {
     uint64_t most;
 
     if (r->ssthresh_bytes >= r->clamp_bytes || len < TCP_GROW_LEAST)
         return;
-    most = gw_min(r->clamp_bytes, tcp_rx_space(r, unread));
+    most = gw_min(r->clamp_bytes, tcp_rx_space(r, !in_order ? 0 : len <= r->seg_bytes ?
+                                                  r->seg_memory : tcp_rx_memory(r, len)));
     if (most <= r->ssthresh_bytes || !tcp_may_grow(r, len))
         return;
     r->ssthresh_bytes += gw_min(most - r->ssthresh_bytes, 2 * gw_max(r->mss, len));
@@ -2645,6 +2818,8 @@ static void tcp_rx_arm(struct gw_rx *rx, struct tcp_rx *r)
 
     if (GW_UNLIKELY(r->held))
         due = gw_min(due, r->held_due_ps);
+    if (GW_UNLIKELY(r->gro != NULL))
+        due = gw_min(due, r->gro->due_ps);
     if (due < r->armed_ps) {
         r->armed_ps = due;
         rx->host->timer_set(rx->net, &r->timer, due);
@@ -2687,7 +2862,8 @@ static inline void tcp_send_ack(struct gw_rx *rx, struct tcp_rx *r, struct gw_pk
     h->wscale = r->wscale;
     h->opts = r->opts;
     p->len_bytes = TCP_L3_BYTES + tcp_opt_bytes(r->opts);
-    p->orig_len_bytes = 0;
+    p->orig_len_bytes = p->seg_bytes = 0;
+    p->seg_count = 0;
     p->flags = GW_PKT_REVERSE;
     p->ecn = r->opts & TCP_EXACT_ECN && r->ecn ? GW_ECN_ECT0 : GW_ECN_NOT_ECT;
     if (GW_UNLIKELY(r->careful)) {
@@ -2723,10 +2899,8 @@ static void tcp_send_syn_ack(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *
 }
 
 /* A later ACK or SYN/ACK has no packet to turn round. */
-static void tcp_rx_fire(void *owner, uint64_t now)
+static void tcp_rx_due(struct gw_rx *rx, struct tcp_rx *r, uint64_t now)
 {
-    struct gw_rx *rx = owner;
-    struct tcp_rx *r = rx->priv;
     bool again = r->again_ps <= now;
     struct gw_pkt *p;
 
@@ -2984,9 +3158,11 @@ static inline void tcp_rx_sent(struct tcp_rx *r, uint64_t ts)
     r->ts_ps = ts;
 }
 
-static void tcp_rx_seg(struct tcp_rx *r, uint32_t len)
+static void tcp_rx_seg(struct tcp_rx *r, const struct gw_pkt *p, uint32_t len)
 {
     if (GW_UNLIKELY(len > r->seg_bytes)) {
+        if (p->seg_count > 1)
+            len = p->seg_bytes - TCP_L3_BYTES - tcp_opt_bytes(r->opts);
         r->seg_bytes = len;
         r->seg_memory = tcp_seg_memory(len);
     }
@@ -3040,7 +3216,7 @@ static void tcp_rx_slow(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, ui
         tcp_rx_arm(rx, r);
         return;
     }
-    tcp_rx_seg(r, h->len);
+    tcp_rx_seg(r, p, h->len);
     tcp_rx_measure(r, h, now);
     if (h->seq < r->nxt && r->conf->dsack && r->opts & TCP_HAS_SACK) {
         r->dsack[0] = h->seq;
@@ -3053,7 +3229,7 @@ static void tcp_rx_slow(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, ui
     tcp_reassemble(rx, r, h->seq, end, now);
     tcp_rx_sent(r, h->ts_ps);
     if (r->opts & TCP_HAS_SACK || r->nxt != before)
-        tcp_rx_grow(r, h->len, r->nxt != before ? r->seg_memory : 0);
+        tcp_rx_grow(r, h->len, r->nxt != before);
     if (r->nxt > r->fin && r->again_ps == GW_NEVER && !r->closed)
         r->again_ps = gw_later(now, TCP_RTO_FIRST_PS);
     r->careful = r->gaps->set.count || r->ece || r->fin != GW_NEVER || r->dsack[0] < r->dsack[1] ||
@@ -3071,16 +3247,11 @@ static void tcp_rx_slow(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, ui
     }
 }
 
-static void tcp_rx_packet(struct gw_rx *rx, struct gw_pkt *p, uint64_t now)
+static inline void tcp_rx_take(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, uint64_t now)
 {
-    struct tcp_rx *r = rx->priv;
     const struct tcp_hdr *h = tcp_hdr(p);
     uint64_t total;
 
-    if (GW_UNLIKELY(p->flags & (GW_PKT_CORRUPT | GW_PKT_TRIMMED))) {
-        rx->host->pkt_free(rx->net, p);
-        return;
-    }
     if (GW_UNLIKELY(h->seq != r->nxt || r->careful || p->ecn == GW_ECN_CE || !h->len ||
                     h->flags & (TCP_SYN | TCP_FIN | TCP_CWR))) {
         tcp_rx_slow(rx, r, p, now);
@@ -3089,9 +3260,9 @@ static void tcp_rx_packet(struct gw_rx *rx, struct gw_pkt *p, uint64_t now)
     r->nxt += h->len;
     tcp_rx_sent(r, h->ts_ps);
     r->ts_recent_ps = h->ts_ps;
-    tcp_rx_seg(r, h->len);
+    tcp_rx_seg(r, p, h->len);
     tcp_rx_measure(r, h, now);
-    tcp_rx_grow(r, h->len, r->seg_memory);
+    tcp_rx_grow(r, h->len, true);
     total = r->nxt;
     if (total - r->acked > r->seg_bytes || h->flags & TCP_PSH || r->quick ||
         !r->conf->delayed_ack_ps) {
@@ -3106,11 +3277,145 @@ static void tcp_rx_packet(struct gw_rx *rx, struct gw_pkt *p, uint64_t now)
     rx->host->rx_deliver(rx, total, now);
 }
 
+/* ---- the receiver: merging ------------------------------------------------------------------- */
+
+static void tcp_gro_flush(struct gw_rx *rx, struct tcp_rx *r, uint64_t now)
+{
+    struct gw_pkt *p = r->gro->held ? rx->host->pkt_alloc(rx->net) : NULL;
+
+    r->gro->held = false;
+    r->gro->due_ps = GW_NEVER;
+    if (!p)
+        return;
+    *p = r->gro->first;
+    tcp_rx_take(rx, r, p, now);
+}
+
+static void tcp_rx_fire(void *owner, uint64_t now)
+{
+    struct gw_rx *rx = owner;
+    struct tcp_rx *r = rx->priv;
+
+    if (r->gro && r->gro->due_ps <= now)
+        tcp_gro_flush(rx, r, now);
+    tcp_rx_due(rx, r, now);
+}
+
+/* Payload of a packet's segments. */
+static uint32_t tcp_gso_bytes(const struct gw_pkt *p)
+{
+    const struct tcp_hdr *h = (const struct tcp_hdr *)(const void *)p->tp;
+
+    return p->seg_count > 1 ? p->seg_bytes - TCP_L3_BYTES - tcp_opt_bytes(h->opts) : h->len;
+}
+
+/* Nothing is merged behind a packet that is pushed or closes, nor behind a short segment. */
+static bool tcp_gro_ends(const struct gw_pkt *p, uint32_t mss)
+{
+    const struct tcp_hdr *h = (const struct tcp_hdr *)(const void *)p->tp;
+
+    return h->flags & (TCP_SYN | TCP_FIN | TCP_PSH) || h->len % mss;
+}
+
+/* Does @p continue what is held? The same header but for its position, at most 64 KiB in all. */
+static bool tcp_gro_fits(const struct tcp_gro *g, const struct gw_pkt *p)
+{
+    const struct tcp_hdr *h = (const struct tcp_hdr *)(const void *)p->tp;
+    const struct tcp_hdr *f = (const struct tcp_hdr *)(const void *)g->first.tp;
+    uint32_t head = TCP_L3_BYTES - GW_ETH_BYTES + tcp_opt_bytes(f->opts);
+
+    if (h->seq != f->seq + f->len || !h->len || tcp_gso_bytes(p) > g->mss ||
+        (p->seg_count > 1 && tcp_gso_bytes(p) < g->mss) ||
+        head + f->len + h->len >= TCP_GRO_MAX)
+        return false;
+    if (h->flags & TCP_CWR || (h->flags ^ f->flags) & ~(TCP_CWR | TCP_FIN | TCP_PSH) ||
+        h->opts != f->opts || p->ecn != g->first.ecn)
+        return false;
+    return !(h->opts & TCP_HAS_TS) || (h->window == f->window &&
+                                       tcp_clock_ms(h->ts_ps) == tcp_clock_ms(f->ts_ps));
+}
+
+static void tcp_gro_merge(struct tcp_gro *g, const struct gw_pkt *p)
+{
+    const struct tcp_hdr *h = (const struct tcp_hdr *)(const void *)p->tp;
+    struct tcp_hdr *f = tcp_hdr(&g->first);
+
+    f->len += h->len;
+    f->flags |= h->flags & (TCP_FIN | TCP_PSH);
+    f->ts_ps = h->ts_ps;
+    g->first.seg_bytes = (uint16_t)(TCP_L3_BYTES + tcp_opt_bytes(f->opts) + g->mss);
+    g->first.seg_count = 2;                        /* or more: nobody asks any longer           */
+}
+
+/* A poll ends with each instant; what is held may wait for the next ones, but not beyond its tick
+ * (napi_complete_done()). */
+static void tcp_gro_wait(struct gw_rx *rx, struct tcp_rx *r, uint64_t now)
+{
+    uint64_t tick = r->conf->tick_ps ? r->conf->tick_ps : GW_PS_PER_MS;
+
+    if (r->conf->gro_flush_ps && r->gro->age != now / tick) {
+        tcp_gro_flush(rx, r, now);
+    } else {
+        r->gro->due_ps = gw_later(now, gw_max(r->conf->gro_flush_ps, 1));
+        tcp_rx_arm(rx, r);
+    }
+}
+
+/* A packet comes from the network: merged, held, or given to TCP (tcp_gro_receive()). */
+static void tcp_gro_receive(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, uint64_t now)
+{
+    uint64_t tick = r->conf->tick_ps ? r->conf->tick_ps : GW_PS_PER_MS;
+    struct tcp_gro *g = r->gro;
+
+    if (g->held && tcp_gro_fits(g, p)) {
+        bool ends = tcp_gro_ends(p, g->mss);
+
+        tcp_gro_merge(g, p);
+        rx->host->pkt_free(rx->net, p);
+        if (ends)
+            tcp_gro_flush(rx, r, now);
+    } else {
+        tcp_gro_flush(rx, r, now);
+        g->mss = tcp_gso_bytes(p);
+        if (!g->mss || tcp_gro_ends(p, g->mss)) {
+            tcp_rx_take(rx, r, p, now);
+        } else {
+            g->first = *p;
+            g->first.ext = GW_NONE;
+            g->held = true;
+            g->age = now / tick;
+            rx->host->pkt_free(rx->net, p);
+        }
+    }
+    if (g->held)
+        tcp_gro_wait(rx, r, now);
+}
+
+static void tcp_rx_packet(struct gw_rx *rx, struct gw_pkt *p, uint64_t now)
+{
+    struct tcp_rx *r = rx->priv;
+
+    if (GW_UNLIKELY(p->flags & (GW_PKT_CORRUPT | GW_PKT_TRIMMED)))
+        rx->host->pkt_free(rx->net, p);
+    else if (GW_UNLIKELY(r->gro != NULL))
+        tcp_gro_receive(rx, r, p, now);
+    else
+        tcp_rx_take(rx, r, p, now);
+}
+
+static enum gw_status tcp_gro_open(struct gw_rx *rx, struct tcp_rx *r, struct gw_error *err)
+{
+    r->gro = rx->host->resize(NULL, sizeof *r->gro);
+    if (!r->gro)
+        return gw_fail(err, GW_NOMEM, "out of memory for flow %u", rx->flow);
+    *r->gro = (struct tcp_gro){ .due_ps = GW_NEVER };
+    return GW_OK;
+}
+
 static enum gw_status tcp_rx_init(struct gw_rx *rx, uint64_t now, struct gw_error *err)
 {
     struct tcp_rx *r = rx->priv;
 
-    (void)err;
     r->conf = rx->conf;
     r->fin = r->armed_ps = r->again_ps = GW_NEVER;
     r->careful = true;
@@ -3131,7 +3436,7 @@ static enum gw_status tcp_rx_init(struct gw_rx *rx, uint64_t now, struct gw_erro
     r->timer.fire = tcp_rx_fire;
     r->timer.owner = rx;
     r->timer.comp = rx->comp;
-    return GW_OK;
+    return r->conf->gro ? tcp_gro_open(rx, r, err) : GW_OK;
 }
 
 static void tcp_rx_fini(struct gw_rx *rx)
@@ -3139,6 +3444,8 @@ static void tcp_rx_fini(struct gw_rx *rx)
     struct tcp_rx *r = rx->priv;
 
     rx->host->timer_stop(rx->net, &r->timer);
+    if (r->gro)
+        rx->host->release(r->gro);
     if (r->gaps != &tcp_no_gaps) {
         gw_seqset_fini(&r->gaps->set, rx->host->release);
         rx->host->release(r->gaps);
@@ -3229,6 +3536,20 @@ static void tcp_describe(const struct gw_pkt *p, struct gw_pkt_facts *f)
                         (!syn && !f->bytes ? GW_WHAT_ACK : 0));
 }
 
+/* Segment @i of a super-packet (tcp_gso_segment()). */
+static void tcp_segment(struct gw_pkt *p, uint32_t i)
+{
+    struct tcp_hdr *h = tcp_hdr(p);
+    uint32_t mss = p->seg_bytes - TCP_L3_BYTES - tcp_opt_bytes(h->opts);
+
+    h->seq += (uint64_t)i * mss;
+    h->len = (uint32_t)gw_min(h->len - i * mss, mss);
+    if (i)
+        h->flags &= (uint8_t)~TCP_CWR;
+    if (i + 1 < p->seg_count)
+        h->flags &= (uint8_t)~(TCP_FIN | TCP_PSH);
+}
+
 /* Data segments alone: neither handshake nor ACKs nor a FIN of its own. */
 static uint64_t tcp_wire_bytes(const void *conf, uint64_t payload, uint32_t mtu_bytes,
                                uint64_t *frames)
@@ -3258,6 +3579,7 @@ static const struct gw_transport_ops tcp_ops = {
     .ext_bytes    = sizeof(struct tcp_ext),
     .describe     = tcp_describe,
     .trace_columns = tcp_trace_columns,
+    .segment      = tcp_segment,
     .check        = tcp_check,
 };
 
@@ -3293,6 +3615,17 @@ static const struct gw_param tcp_params[] = {
       "Cut the stream into super-segments as Linux does, with or without a card's help: a "
       "millisecond of the rate, at least two segments that leave in one instant, the last one "
       "pushed; short ones wait for more window. no: one by one, as formulas have it." },
+    { "offload", GW_P_BOOL, offsetof(struct tcp_conf, offload), "no", NULL, NULL,
+      "Super-segments cross links and queues whole, as between veth devices: one packet of up to 64 "
+      "KiB, which disciplines count, delay and lose as one, of the length of all its frames; it is "
+      "acknowledged at once. Needs tso." },
+    { "gro", GW_P_BOOL, offsetof(struct tcp_conf, gro), "no", NULL, NULL,
+      "Segments that come back to back are merged before the receiver sees them, and get one ACK: in "
+      "order, with the same timestamps and mark, up to 64 KiB or the first one that is short or "
+      "pushed. Back to back: in one instant, or by gro_flush_timeout." },
+    { "gro_flush_timeout", GW_P_TIME, offsetof(struct tcp_conf, gro_flush_ps), "0", "0", "1s",
+      "With gro, how long merged segments wait for another one; each one that comes starts it anew, "
+      "but none waits beyond its tick, as with Linux's word of that name." },
     { "frto", GW_P_BOOL, offsetof(struct tcp_conf, frto), "yes", NULL, NULL,
       "Find out whether a timeout was spurious by sending new data behind it (RFC 5682)." },
     { "idle_restart", GW_P_BOOL, offsetof(struct tcp_conf, idle_restart), "yes", NULL, NULL,

@@ -5,6 +5,11 @@
  * machine. len_bytes is the Ethernet frame without FCS, what queue disciplines, tc counters and
  * captures count. Packets come from the network's slab; plugins never allocate or free memory for
  * them but ask the host (gw_host.pkt_alloc, gw_host.pkt_free).
+ *
+ * A super-packet (seg_count above 1) is several segments of a transport that travel as one, as Linux
+ * hands them to a device with segmentation offload. Its length is that of all their frames, as
+ * qdisc_pkt_len counts; a capture shows it with one header, as the kernel does. Who must take it
+ * apart asks the host (gw_host.pkt_segment, gw_host.qdisc_segments).
  */
 #ifndef GRADWIRE_PACKET_H
 #define GRADWIRE_PACKET_H
@@ -67,7 +72,7 @@ struct gw_pkt {
     uint32_t       priority;       /* skb->priority: 0..15, or a class id (major << 16 | minor)*/
     uint32_t       tag;            /* training tags of the message: layer << 8 | class         */
     uint16_t       orig_len_bytes; /* length before trimming, else 0                           */
-    uint16_t       seg_bytes;      /* super-packet: payload bytes of a segment, else 0         */
+    uint16_t       seg_bytes;      /* super-packet: frame of each segment but the last, else 0 */
     uint8_t        seg_count;      /* super-packet: number of segments, else 0 or 1            */
     uint8_t        ecn;            /* enum gw_ecn                                              */
     uint8_t        dscp;           /* 0..63                                                    */

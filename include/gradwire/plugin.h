@@ -188,7 +188,16 @@ struct gw_host {
                                   const struct gw_frame_source *f, const char *where,
                                   struct gw_error *err);
 
-    void (*spare[24])(void);
+    /* Segment @i of super-packet @p, from 0 on, as a packet of its own; the last one is @p itself.
+     * NULL: out of memory. */
+    struct gw_pkt *(*pkt_segment)(void *net, struct gw_pkt *p, uint32_t i);
+    /* For enqueue() of @q, which was given super-packet @p: takes it apart, lets @q have each segment
+     * by @each, and keeps the books of @q and of all above it. The answer is enqueue()'s. */
+    enum gw_verdict (*qdisc_segments)(struct gw_qdisc *q, struct gw_pkt *p, uint64_t now_ps,
+                                      enum gw_verdict (*each)(struct gw_qdisc *q, struct gw_pkt *p,
+                                                              uint32_t i, uint64_t now_ps));
+
+    void (*spare[22])(void);
 };
 
 #endif

@@ -288,7 +288,10 @@ struct gw_transport_ops {
      * sentence comes without a place. */
     enum gw_status (*check)(const void *conf, const struct gw_cc_ops *cc, uint32_t mtu_bytes,
                             struct gw_error *err);
-    void (*spare[4])(void);
+    /* Of who emits super-packets: makes the transport's header of @p that of segment @i; the rest of
+     * @p is the host's and still says what the super-packet was. */
+    void (*segment)(struct gw_pkt *p, uint32_t i);
+    void (*spare[3])(void);
 };
 
 #endif

@@ -2,7 +2,9 @@
  * recordtcp - TCP of the kernel that this runs on, measured: rows as tests/data/tcp has them
  *
  * Made for a guest with virtual time, see record-tcp, which boots it. Four network namespaces in a
- * row, joined by veth pairs without offloads: s, r1, r2, d. netem at r1 has rate, queue and loss,
+ * row, joined by veth pairs without offloads: s, r1, r2, d (`offload on` in front of lines: with
+ * TSO and GSO, so that super-packets cross them whole; `gro US`: d merges what it receives, its
+ * gro_flush_timeout is US microseconds; `gro off`). netem at r1 has rate, queue and loss,
  * netem at r2 the delays and the loss of ACKs; hosts have Linux's defaults but buffers that never
  * limit, and keep no metrics between connections. Dice are netem's own and have no seed.
  *
@@ -95,38 +97,53 @@ static void sleep_s(double s)
 
 /* ---- the network --------------------------------------------------------------------------- */
 
-static void offloads_off(const char *dev)
+static void set_feature(const char *dev, unsigned what, bool on)
 {
-    static const unsigned what[] = { ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO };
+    struct ethtool_value v = { .cmd = what, .data = on };
+    struct ifreq r = { .ifr_data = (void *)&v };
     int fd = socket(AF_INET, SOCK_DGRAM, 0);
 
-    for (unsigned i = 0; i < 3; i++) {
-        struct ethtool_value v = { .cmd = what[i], .data = 0 };
-        struct ifreq r = { 0 };
-
-        strcpy(r.ifr_name, dev);
-        r.ifr_data = (void *)&v;
-        if (ioctl(fd, SIOCETHTOOL, &r))
-            die("ethtool %s", dev);
-    }
+    strcpy(r.ifr_name, dev);
+    if (ioctl(fd, SIOCETHTOOL, &r))
+        die("ethtool %s", dev);
     close(fd);
 }
 
-static void build(void)
+/* Of both ends of every link; what it merges is nobody's but d's. */
+static void set_offloads(bool on)
 {
     char dev[2][16];
 
-    command("busybox sysctl -qw net.ipv4.tcp_mem='9999999 9999999 9999999'");
-    make_hosts();
     for (unsigned i = 0; i < 3; i++) {
-        make_link(i);
         snprintf(dev[0], sizeof dev[0], "e%u", i);
         snprintf(dev[1], sizeof dev[1], "w%u", i + 1);
         for (unsigned k = 0; k < 2; k++) {
             enter(i + k);
-            offloads_off(dev[k]);
+            set_feature(dev[k], ETHTOOL_STSO, on);
+            set_feature(dev[k], ETHTOOL_SGSO, on);
+            set_feature(dev[k], ETHTOOL_SGRO, false);
         }
     }
+}
+
+/* veth merges what comes from a device without TSO. */
+static void set_gro(const char *us)
+{
+    bool on = strcmp(us, "off");
+
+    enter(3);
+    set_feature("w3", ETHTOOL_SGRO, on);
+    command("ip netns exec d sh -c 'echo %.0f >/sys/class/net/w3/gro_flush_timeout'",
+            on ? strtod(us, NULL) * 1e3 : 0);
+}
+
+static void build(void)
+{
+    command("busybox sysctl -qw net.ipv4.tcp_mem='9999999 9999999 9999999'");
+    make_hosts();
+    for (unsigned i = 0; i < 3; i++)
+        make_link(i);
+    set_offloads(false);
     make_routes();
 }
 
@@ -588,6 +605,7 @@ static void play(char *line, const char *table)
 {
     struct cell c = { .streams = 1, .runs = 1 };
     unsigned long long bytes = 0;
+    char word[24];
     pthread_t tracer;
 
     if (!strcmp(line, "packets\n")) {
@@ -595,6 +613,10 @@ static void play(char *line, const char *table)
             die("thread");
     } else if (sscanf(line, "variant %23s %799[^\n]", g.variant, g.variant_command) >= 1) {
         ;
+    } else if (sscanf(line, "offload %23s", word) == 1) {
+        set_offloads(!strcmp(word, "on"));
+    } else if (sscanf(line, "gro %23s", word) == 1) {
+        set_gro(word);
     } else if (sscanf(line, "trace %lf", &g.trace_ms) == 1) {
         if (pthread_create(&tracer, NULL, tracer_main, NULL))
             die("thread");

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# any_loss - every reliable transport survives any loss: 1,000 random small networks
+# any_loss - every reliable transport survives any loss: 1,200 random small networks
 #
 # Each network is a - s - b with rates, delays, queues and losses of its own, 0 to 30 % forward and
 # in reverse, random or in bursts, on links or in netem, with trimming switches or without; one to
 # three messages of 1 byte to 1 MB cross it. All must end within two hours of simulated time, with
 # all their bytes. The transports are those that the registry calls reliable, tcp with each
-# congestion control that it takes, and bounded-loss with a share of 100 %.
+# congestion control that it takes, and bounded-loss with a share of 100 %; on 200 networks, tcp with
+# super-packets and with receivers that merge.
 set -uo pipefail
 . "$GW_SRCDIR/tests/scenario/lib.sh"
-per_study=50 studies=20
+per_study=50 studies=24
 
 # --- who takes part ------------------------------------------------------------------------------
 cat >try.yaml <<'YAML'
@@ -31,10 +32,15 @@ for t in $("$gw" list transport --json | awk -F'"' '$2 == "name" { name = $4 } /
     fi
 done
 printf '%s\n' "${who[@]}" >who
+for cc in cubic bbr reno dctcp; do
+    echo "kind: tcp, cc: $cc, offload: yes, retries: 0, syn_retries: 0"
+    echo "kind: tcp, cc: $cc, gro: yes, gro_flush_timeout: 200us, retries: 0, syn_retries: 0"
+    echo "kind: tcp, cc: $cc, offload: yes, gro: yes, sack: off, retries: 0, syn_retries: 0"
+done >who-offload
 within "transports that take part" "${#who[@]}" 4 1000
 
-# --- 1,000 networks ------------------------------------------------------------------------------
-make_study() {      # make_study SEED: per_study networks side by side
+# --- 1,200 networks ------------------------------------------------------------------------------
+make_study() {      # make_study SEED WHO: per_study networks side by side
     awk -v seed="$1" -v n=$per_study '
     function pick(list,    w, k) { k = split(list, w, " "); return w[1 + int(rand() * k)] }
     function percent(max,    r) { r = rand(); return r < 0.2 ? "0%" : sprintf("%.3f%%", max * rand()) }
@@ -73,11 +79,11 @@ make_study() {      # make_study SEED: per_study networks side by side
         if (tc) printf "tc:\n%s", tc
         printf "jobs:\n%sexpect:\n  - \"flows.count == %d\"\n  - \"flows.finished == %d\"\n", jobs, count, count
         printf "  - \"flows.delivered_bytes == %d\"\n  - \"flows.fct_max_s in 0..7200\"\n", total
-    }' who >"s$1.yaml"
+    }' "$2" >"s$1.yaml"
 }
 played=0
 for ((s = 1; s <= studies; s++)); do
-    make_study "$s"
+    make_study "$s" "$( ((s > 20)) && echo who-offload || echo who)"
     if timeout 300 "$gw" run "s$s.yaml" -o "s$s" -q >"s$s.log" 2>&1; then
         played=$((played + per_study))
     else

@@ -40,7 +40,6 @@ enum {
     LATE  = 8,               /* wakes later than it could, as the kernel's timer does             */
     COPIES = 16,             /* makes frames of its own; the limit is looked at before            */
     TRIMS = 32,              /* a change to a lower limit throws out what is above it             */
-    SUPER = 64,             /* looks into super-packets                                          */
 };
 
 /* Of a change. */
@@ -154,12 +153,12 @@ static const struct subject subjects[] = {
       { { 0 } }, { 0 } },
     { "sfq", { "qdisc add @ root handle 1: sfq limit 60 flows 8 depth 40 perturb 1" },
       WORK | LOOSE, 60, 0, { { 0 } }, { 0 } },
-    { "cake", { "qdisc add @ root handle 1: cake memlimit 100kb" }, WORK | SUPER, 0, 0,
+    { "cake", { "qdisc add @ root handle 1: cake memlimit 100kb" }, WORK, 0, 0,
       { { "qdisc change @ root cake diffserv8", 0, 0, REMAP },
         { "qdisc change @ root cake besteffort flowblind", 0, 0, REMAP },
         { "qdisc change @ root cake diffserv4 flows memlimit 30kb", 0, 0, REMAP },
         { "qdisc change @ root cake precedence dual-srchost wash rtt 1ms", 0, 0, REMAP } }, { 0 } },
-    { "cake", { "qdisc add @ root handle 1: cake bandwidth 20mbit memlimit 60kb rtt 5ms" }, SUPER,
+    { "cake", { "qdisc add @ root handle 1: cake bandwidth 20mbit memlimit 60kb rtt 5ms" }, 0,
       0, 0, { { "qdisc change @ root cake bandwidth 100mbit", 0, 0, 0 },
            { "qdisc change @ root cake bandwidth 5mbit atm overhead 20", 0, 0, 0 },
            { "qdisc change @ root cake bandwidth 9mbit ingress diffserv4", 0, 0, REMAP },
@@ -262,8 +261,8 @@ struct dev {
     struct gw_tree *t;
     struct gw_pkt *held[HELD_MAX]; /* alive, in any order; tp[3] is the place                    */
     uint32_t alive;
-    uint64_t offered, copied, left, left_bytes, lost, lost_bytes;
-    uint64_t base_left, base_left_bytes, base_lost, base_lost_bytes;    /* when the root came    */
+    uint64_t offered, copied, left, left_segs, left_bytes, lost, lost_bytes;
+    uint64_t base_left_segs, base_left_bytes, base_lost, base_lost_bytes;    /* when the root came    */
     uint64_t seq, epoch;           /* of frames; of what may stand in other queues               */
     uint64_t last[KEYS], last_any; /* highest number that left, plus 1                           */
     uint32_t pkts, bytes;          /* limits that hold; bytes: until a child is grafted          */
@@ -328,6 +327,17 @@ static struct gw_pkt *dev_copy(void *net, const struct gw_pkt *p)
     c->tp[3] = at;
     ((struct dev *)net)->copied++;
     return c;
+}
+
+static struct gw_pkt *dev_segment(void *net, struct gw_pkt *p, uint32_t i)
+{
+    uint32_t last = p->seg_count - 1u, rest = p->len_bytes - last * p->seg_bytes;
+    struct gw_pkt *s = i == last ? p : dev_copy(net, p);
+
+    HOLD((struct dev *)net, p->seg_count > 1 && i <= last, "segment %u of %u", i, p->seg_count);
+    s->len_bytes = s->sched_bytes = i == last ? rest : p->seg_bytes;
+    s->seg_bytes = s->seg_count = 0;
+    return s;
 }
 
 static void dev_flip(void *net, struct gw_pkt *p, uint32_t bit)
@@ -465,10 +475,10 @@ static void check_books(struct dev *d)
     HOLD(d, q->backlog_pkts == d->alive && q->backlog_bytes == bytes,
          "backlog %llu packets, %llu bytes; held %u, %llu", ULL(q->backlog_pkts),
          ULL(q->backlog_bytes), d->alive, ULL(bytes));
-    HOLD(d, q->sent_pkts == d->left - d->base_left &&
+    HOLD(d, q->sent_pkts == d->left_segs - d->base_left_segs &&
          q->sent_bytes == d->left_bytes - d->base_left_bytes,
          "sent %llu packets, %llu bytes; left %llu, %llu", ULL(q->sent_pkts), ULL(q->sent_bytes),
-         ULL(d->left - d->base_left), ULL(d->left_bytes - d->base_left_bytes));
+         ULL(d->left_segs - d->base_left_segs), ULL(d->left_bytes - d->base_left_bytes));
     HOLD(d, q->dropped_pkts - marked == d->lost - d->base_lost,
          "dropped %llu packets, lost %llu", ULL(q->dropped_pkts - marked),
          ULL(d->lost - d->base_lost));
@@ -513,7 +523,7 @@ static void check_order(struct dev *d, const struct gw_pkt *p)
 
 static void new_root(struct dev *d)
 {
-    d->base_left = d->left;
+    d->base_left_segs = d->left_segs;
     d->base_left_bytes = d->left_bytes;
     d->base_lost = d->lost;
     d->base_lost_bytes = d->lost_bytes;
@@ -548,9 +558,9 @@ static void op_offer(struct dev *d)
     uint64_t pkts = d->t->root->backlog_pkts, bytes = d->t->root->backlog_bytes;
 
     p->len_bytes = random_size(d);
-    if (d->s->promise & SUPER && !dice(d, 8)) {
+    if (!dice(d, 8)) {                               /* a super-packet                           */
         p->seg_count = (uint8_t)(2 + dice(d, 4));
-        p->seg_bytes = (uint16_t)(500 + dice(d, 900));
+        p->seg_bytes = (uint16_t)(p->len_bytes + dice(d, 900));
         p->len_bytes += (uint32_t)p->seg_bytes * (p->seg_count - 1u);
     }
     p->flow = f;
@@ -584,6 +594,7 @@ static bool op_take(struct dev *d)
     HOLD(d, d->lost == lost || !in_hindsight(d), "%llu packets lost when asked", ULL(d->lost - lost));
     if (p) {
         d->left++;
+        d->left_segs += p->seg_count > 1 ? p->seg_count : 1;
         d->left_bytes += p->sched_bytes;
         check_order(d, p);
         HOLD(d, p->stamp_ps <= now, "frame %llu came at %llu", ULL(p->tp[0]), ULL(p->stamp_ps));
@@ -825,6 +836,7 @@ static void run_program(const struct subject *s, uint64_t seed)
     h->pkt_alloc = dev_alloc;
     h->pkt_free = dev_free;
     h->pkt_copy = dev_copy;
+    h->pkt_segment = dev_segment;
     h->pkt_flip = dev_flip;
     h->timer_set = timer_set;
     h->timer_stop = timer_stop;

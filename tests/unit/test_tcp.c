@@ -46,6 +46,7 @@ struct setup {
     struct rule rule[SPANS_MAX];
     const char *set[8][2];              /* options of tcp and cc                                */
     bool     keep_open;                 /* do not close at the end                              */
+    bool     merges;                    /* what has come may be delivered later                 */
     uint32_t mark_above;                /* packets waiting above which ECT ones are marked, or 0 */
     void   (*watch)(void *arg, struct gw_tx *tx, uint64_t now); /* after each ACK                */
     void    *arg;
@@ -89,6 +90,7 @@ struct net {
     uint64_t delivered, acked, done_ps, closed_ps;
     double   queued;                    /* packet x ps in the queue, in the last two thirds       */
     uint32_t queue_min, queue_max;      /* packets that an arrival met, in the last two thirds    */
+    uint64_t supers, super_segs;        /* super-packets of data, and what they carry           */
     uint64_t data_pkts, data_drops, acks, syns, syn_acks, fins, marks, max_wire_bytes;
     struct seen first[4];               /* SYN, SYN/ACK, data, ACK with the most options        */
     uint32_t isn;                       /* initial sequence number, from the first packet       */
@@ -213,6 +215,13 @@ static struct seen look(struct net *n, const struct gw_pkt *p)
         p->len_bytes < 14 + 20 + len)
         complain(n, "header", len, p->len_bytes);
     s.len = p->len_bytes - 34 - len;
+    if (p->seg_count > 1) {
+        uint32_t mss = p->seg_bytes - 34 - len;
+
+        s.len -= (p->seg_count - 1u) * (34 + len);
+        if (p->seg_bytes <= 34 + len || (s.len + mss - 1) / mss != p->seg_count || s.len > 65215)
+            complain(n, "super-packet", s.len, p->seg_count);
+    }
     if (p->flags & GW_PKT_REVERSE && s.len)
         complain(n, "an ACK with payload", s.len, 0);
     return s;
@@ -296,8 +305,10 @@ static void t_emit_tx(struct gw_tx *tx, struct gw_pkt *p, uint64_t now)
         } else if (s.len) {
             uint64_t seg = (uint32_t)(s.seq - n->isn - 1) / MSS;
 
-            n->passed[seg]++;
-            drop |= rule_for(n, RULE_DATA, seg, n->passed[seg]) != NULL;
+            for (uint64_t i = seg; i < seg + (s.len + MSS - 1) / MSS; i++) {
+                n->passed[i]++;
+                drop |= rule_for(n, RULE_DATA, i, n->passed[i]) != NULL;
+            }
             hold = rule_for(n, RULE_HOLD, seg, n->passed[seg]);
         }
         if (s.flags & 1)
@@ -305,6 +316,8 @@ static void t_emit_tx(struct gw_tx *tx, struct gw_pkt *p, uint64_t now)
         if (s.flags == 16 && !s.len && n->fins)
             drop |= rule_for(n, RULE_LAST_ACK, 0, 1) != NULL;
         n->data_pkts += s.len != 0;
+        n->supers += p->seg_count > 1;
+        n->super_segs += p->seg_count > 1 ? p->seg_count : 0;
         if (s.flags & 2 ? !n->first[0].header : s.len && !n->first[2].header)
             n->first[s.flags & 2 ? 0 : 2] = s;
         n->max_wire_bytes = p->len_bytes > n->max_wire_bytes ? p->len_bytes : n->max_wire_bytes;
@@ -358,7 +371,7 @@ static void t_rx_deliver(struct gw_rx *rx, uint64_t total, uint64_t now)
         for (uint64_t i = n->delivered; i < total; i++)
             if (!n->map[i])
                 complain(n, "delivered before it came", i, total);
-        if (total < n->s.bytes && n->map[total])
+        if (total < n->s.bytes && n->map[total] && !n->s.merges)
             complain(n, "arrived but not delivered", total, now);
     }
     n->delivered = total;
@@ -813,7 +826,7 @@ static void always_completes(void)
     static const char *const switches[][2] = {
         { NULL, NULL }, { "sack", "no" }, { "timestamps", "no" }, { "syn", "no" }, { "tlp", "no" },
         { "ecn", "on" }, { "delayed_ack", "0" }, { "window", "20000" }, { "mss", "333" },
-        { "pacing", "yes" },
+        { "pacing", "yes" }, { "offload", "yes" }, { "gro", "yes" },
     };
     static const struct gw_plugin *const ccs[] = { &gw_cc_newreno, &gw_cc_cubic, &gw_cc_bbr,
                                                    &gw_cc_dctcp };
@@ -826,8 +839,10 @@ static void always_completes(void)
                                    .rate_bps = 100000000, .rtt_ps = 10 * MS, .seed = 11 * l + k,
                                    .loss = losses[l], .ack_loss = k % 4 < 2 ? 0.1 : 0,
                                    .reorder = k % 4 == 2 ? 0.1 : 0, .bytes = 1000001, .mark_above = 25,
-                                   .set = { { switches[w][0], switches[w][1] } } };
+                                   .set = { { switches[w][0], switches[w][1] },
+                                            { "gro_flush_timeout", "300us" } } };
 
+                s.merges = switches[w][0] && !strcmp(switches[w][0], "gro");
                 snprintf(what, sizeof what, "%s %s, loss %g, case %u",
                          switches[w][0] ? switches[w][0] : "all",
                          switches[w][1] ? switches[w][1] : "on", losses[l], k);
@@ -1448,6 +1463,210 @@ static void headers(void)
     net_close(n);
 }
 
+/* Super-packets and merging receivers: a message's time where nothing is lost is that of a kernel
+ * (record-tcp fct, `offload on` and `gro 200`); what is lost with one is repaired. */
+static void super_packets(void)
+{
+    static const struct {
+        const char *name, *opt;
+        const struct gw_plugin *cc;
+        uint64_t rate, segs;
+        double   kernel_s;                              /* 0: not compared                       */
+        uint32_t retrans;                               /* at least                              */
+        struct rule rule[2];
+    } rows[] = {
+        { "short", "offload", &gw_cc_cubic, 100000000, 100, 0.184371525, 0, { { 0, 0, 0, 0, 0 } } },
+        { "long", "offload", &gw_cc_cubic, 100000000, 1000, 0.346884645, 0, { { 0, 0, 0, 0, 0 } } },
+        { "fast", "offload", &gw_cc_reno, 1000000000, 10000, 0.480197769, 0, { { 0, 0, 0, 0, 0 } } },
+        { "short", "gro", &gw_cc_cubic, 100000000, 100, 0.18437154, 0, { { 0, 0, 0, 0, 0 } } },
+        { "long", "gro", &gw_cc_cubic, 100000000, 1000, 0.346884675, 0, { { 0, 0, 0, 0, 0 } } },
+        { "one lost", "offload", &gw_cc_cubic, 100000000, 1000, 0, 2,
+          { { RULE_DATA, 60, 60, 1, 0 } } },
+        { "lost again", "offload", &gw_cc_cubic, 100000000, 1000, 0, 4,
+          { { RULE_DATA, 60, 60, 1, 0 }, { RULE_DATA, 60, 60, 2, 0 } } },
+        { "the last one", "offload", &gw_cc_cubic, 100000000, 100, 0, 1,
+          { { RULE_DATA, 98, 99, 1, 0 } } },
+        { "one lost", "gro", &gw_cc_cubic, 100000000, 1000, 0, 1, { { RULE_DATA, 60, 60, 1, 0 } } },
+    };
+
+    for (uint32_t i = 0; i < GW_ARRAY_LEN(rows); i++) {
+        struct setup s = { .cc = rows[i].cc, .rate_bps = rows[i].rate, .rtt_ps = 40 * MS,
+                           .keep_open = true, .bytes = rows[i].segs * MSS, .queue = 4000,
+                           .merges = !strcmp(rows[i].opt, "gro"),
+                           .set = { { rows[i].opt, "yes" }, { "gro_flush_timeout", "200us" } } };
+        bool whole = !s.merges;
+        const struct gw_flow_stats *st;
+        struct net *n;
+
+        memcpy(s.rule, rows[i].rule, sizeof rows[i].rule);
+        n = transfer(&s, rows[i].name);
+        st = &n->tx.stats;
+        CHECK_ROW(!whole == !n->supers && n->super_segs >= 2 * n->supers &&
+                  n->data_pkts - n->supers + n->super_segs == st->sent_pkts,
+                  "%s %s: %llu packets, %llu super-packets of %llu segments, %llu sent", rows[i].opt,
+                  rows[i].name, (unsigned long long)n->data_pkts, (unsigned long long)n->supers,
+                  (unsigned long long)n->super_segs, (unsigned long long)st->sent_pkts);
+        CHECK_ROW(st->sent_pkts - st->retrans_pkts == rows[i].segs &&
+                  st->retrans_pkts >= rows[i].retrans && st->retrans_pkts < 100 &&
+                  st->retrans_bytes == st->retrans_pkts * MSS,
+                  "%s %s: %llu segments sent, %llu again", rows[i].opt, rows[i].name,
+                  (unsigned long long)st->sent_pkts, (unsigned long long)st->retrans_pkts);
+        CHECK_ROW(!rows[i].kernel_s ||
+                      fabs((double)n->done_ps / 1e12 / rows[i].kernel_s - 1) < 1e-3,
+                  "%s %s: %.9f s, the kernel %.9f s", rows[i].opt, rows[i].name,
+                  (double)n->done_ps / 1e12, rows[i].kernel_s);
+        net_close(n);
+    }
+}
+
+/* Takes one packet that the sender has just emitted off the line. */
+static struct gw_pkt *next_sent(struct net *n)
+{
+    CU_ASSERT_FATAL(n->fwd.head != n->fwd.tail);
+    return n->fwd.pkt[n->fwd.head++ % LINE_MAX_PKTS];
+}
+
+/* A super-packet's segments are what would have been sent one by one. */
+static void super_segments(void)
+{
+    static const char *const stamps[] = { "yes", "no" };
+
+    for (uint32_t k = 0; k < 2; k++) {
+        struct setup s = { .cc = &gw_cc_cubic, .rtt_ps = 40 * MS, .bytes = 7 * MSS + 100,
+                           .set = { { "offload", "yes" }, { "syn", "no" }, { "mss", "1448" },
+                                    { "timestamps", stamps[k] } } };
+        struct net *n = net_open(&s, true);
+        uint32_t at = 0, head = k ? 20 : 32;
+
+        n->tx.written_bytes = s.bytes;
+        n->tx.ops->tx_write(&n->tx, 0);
+        while (n->fwd.head != n->fwd.tail) {
+            struct gw_pkt *p = next_sent(n), *c = t_pkt_alloc(n);
+            uint32_t count = p->seg_count > 1 ? p->seg_count : 1, all = p->len_bytes;
+            struct seen whole = look(n, p);
+
+            for (uint32_t i = 0; i < count; i++) {
+                uint32_t len = i + 1 < count ? p->seg_bytes : all - (count - 1) * p->seg_bytes;
+                struct seen one;
+
+                *c = *p;
+                if (count > 1)
+                    n->tx.ops->segment(c, i);
+                c->len_bytes = len;
+                c->seg_bytes = c->seg_count = 0;
+                one = look(n, c);
+                CHECK_ROW(one.seq == n->isn + 1 + at && one.len == len - 34 - head &&
+                          one.header == head, "segment at %u: seq %u, %u bytes", at,
+                          one.seq - n->isn - 1, one.len);
+                CHECK_ROW(one.flags == (i + 1 < count ? 0x10 : whole.flags),
+                          "segment at %u: flags %02x", at, one.flags);
+                at += one.len;
+            }
+            t_pkt_free(n, c);
+            t_pkt_free(n, p);
+        }
+        CHECK_ROW(at == s.bytes && n->supers, "%u bytes, %llu super-packets", at,
+                  (unsigned long long)n->supers);
+        net_close(n);
+    }
+}
+
+/* What a receiver merges. All segments leave at 0, only number 39 is pushed. */
+#define MERGED 100u
+static void merging(void)
+{
+    static const struct {
+        const char *name, *timeout, *arrivals, *acks;
+        bool offload;
+    } rows[] = {
+        /* arrivals: SEGMENT@US, c behind it: with a congestion mark; acks: UPTO@US */
+        { "by timeout", "50us", "0@0 1@10 2@20", "3@70", false },
+        { "each starts it anew", "50us", "0@0 1@40 2@80 3@120", "4@170", false },
+        { "too far apart", "50us", "0@0 1@60 2@120", "1@50 2@110 3@170", false },
+        { "one instant", "0", "0@5 1@5 2@5", "3@5", false },
+        { "other instants", "0", "0@5 1@6 2@7", "1@5 2@6 3@7", false },
+        { "a gap", "50us", "0@0 1@0 3@0 4@0", "2@0 2@50", false },
+        { "behind a gap", "50us", "1@0 2@0 0@10", "0@10 3@60", false },
+        { "again", "50us", "0@0 0@10 1@20", "1@10 2@70", false },
+        { "marks", "50us", "0@0 1@0c 2@0c 3@0", "1@0 3@0 4@50", false },
+        { "not beyond the tick", "1ms", "0@900 1@950 2@1010 3@1020", "3@1010 4@2020", false },
+        { "no tick crossed", "200us", "0@900 1@950", "2@1150", false },
+        { "64 KiB", "50us", "40-84@0 85@0 86@0", "0@0 0@50", false },
+        { "pushed", "50us", "0-39@0 40-49@0", "40@0 50@50", false },
+        { "super-packets are pushed", "50us", "0@0 1@0 2@0", "2@0 4@0 6@0", true },
+    };
+
+    for (uint32_t i = 0; i < GW_ARRAY_LEN(rows); i++) {
+        struct setup s = { .cc = &gw_cc_cubic, .rtt_ps = 0, .bytes = 100 * MSS, .merges = true,
+                           .set = { { "gro", "yes" }, { "gro_flush_timeout", rows[i].timeout },
+                                    { "syn", "no" }, { "initial_window", "100" },
+                                    { "tso", rows[i].offload ? "yes" : "no" },
+                                    { "offload", rows[i].offload ? "yes" : "no" } } };
+        struct net *n = net_open(&s, true);
+        struct gw_pkt *p[MERGED] = { NULL };
+        uint32_t sent = 0, from, to, us;
+        const char *a = rows[i].arrivals;
+        char got[200] = "";
+        int used;
+
+        n->tx.written_bytes = 40 * MSS;
+        n->tx.ops->tx_write(&n->tx, 0);
+        while (n->fwd.head != n->fwd.tail && sent < MERGED)
+            p[sent++] = next_sent(n);
+        for (uint32_t k = 1; k < MERGED && !rows[i].offload; k++) {      /* 39: the last one */
+            p[k] = k < sent ? p[k] : t_pkt_alloc(n);
+            if (k != 39)
+                *p[k] = *p[0];
+            p[k]->tp[0] = k * MSS;      /* the offset stands first in the transport's header    */
+        }
+        sent = rows[i].offload ? sent : MERGED;
+        n->events.count = 0;                            /* the sender is not asked any more      */
+        while (*a || n->events.count) {
+            uint64_t due = n->events.count ? n->events.heap[0].at : GW_NEVER, at = GW_NEVER;
+            bool range = *a && sscanf(a, "%u-%u@%u%n", &from, &to, &us, &used) == 3;
+
+            if (range || (*a && sscanf(a, "%u@%u%n", &from, &us, &used) == 2)) {
+                to = range ? to : from;
+                at = us * GW_PS_PER_US;
+            }
+            if (at <= due) {
+                bool mark = a[used] == 'c';
+
+                n->now = at;
+                a += used + mark;
+                a += *a == ' ';
+                for (uint32_t k = from; k <= to; k++) {
+                    struct gw_pkt *c = t_pkt_alloc(n);
+
+                    *c = *p[k];
+                    c->ecn = mark ? GW_ECN_CE : GW_ECN_NOT_ECT;
+                    receive(n, c, n->now);
+                }
+            } else {
+                struct event e = event_pop(&n->events);
+
+                n->now = e.at;
+                if (e.timer->armed && e.timer->gen == e.gen) {
+                    e.timer->armed = false;
+                    e.timer->fire(e.timer->owner, n->now);
+                }
+            }
+            for (; n->rev.head != n->rev.tail; n->rev.head++) {
+                struct gw_pkt *r = n->rev.pkt[n->rev.head % LINE_MAX_PKTS];
+
+                snprintf(got + strlen(got), sizeof got - strlen(got), "%s%u@%u", *got ? " " : "",
+                         (look(n, r).ack - n->isn - 1) / MSS, (uint32_t)(n->now / GW_PS_PER_US));
+                t_pkt_free(n, r);
+            }
+        }
+        CHECK_ROW(!strcmp(got, rows[i].acks) && !n->wrong, "%s: ACKs %s, want %s; %s", rows[i].name,
+                  got, rows[i].acks, n->why);
+        while (sent)
+            t_pkt_free(n, p[--sent]);
+        net_close(n);
+    }
+}
+
 /* Nothing ever gets through: a last timeout, and no timer after it. */
 static void gives_up(void)
 {
@@ -1545,6 +1764,9 @@ static const struct gw_case cases[] = {
     { "dctcp's cuts", dctcp_cuts },
     { "dctcp's echoes", dctcp_echoes },
     { "headers", headers },
+    { "super-packets", super_packets },
+    { "segments of super-packets", super_segments },
+    { "merging at the receiver", merging },
     { "giving up", gives_up },
     { "not giving up", never_gives_up },
     { "refusals", refused },
