@@ -229,7 +229,7 @@ struct tcp_tx {
     bool     limited;            /* the window held the last output back                       */
     bool     ecn, cwr;           /* negotiated; say CWR with the next new segment              */
     bool     every_ack;          /* the congestion control wants to see each                   */
-    bool     extras;             /* rates or pacing: something more to do per ACK and segment  */
+    bool     extras;             /* rates, pacing, super-packets: more to do per ACK and segment */
     bool     push;               /* the next segment ends a super-segment of several           */
     bool     blocked;            /* the application waits for room                             */
     uint32_t timeouts;           /* in a row                                                   */
@@ -1336,14 +1336,65 @@ static inline void tcp_validate(struct gw_tx *tx, struct tcp_tx *t, bool limited
 
 /* ---- the sender: output ---------------------------------------------------------------------- */
 
-/* @p carries more than a segment: its length is that of all their frames (qdisc_pkt_len_init()). */
-static void tcp_make_super(const struct tcp_tx *t, struct gw_pkt *p)
+/* Something new leaves. Out of memory the oldest is forgotten. */
+static void tcp_log_note(struct gw_tx *tx, const struct tcp_tx *t, uint64_t now)
 {
-    uint32_t segs = (tcp_hdr(p)->len + t->mss - 1) / t->mss;
+    struct tcp_log *g = t->log;
+    struct tcp_left *v;
 
+    if (g->count && tcp_log_entry(g, g->count - 1)->ts_ps == now)
+        return;
+    while (g->count > 1 && tcp_log_entry(g, 1)->start <= t->una) {
+        g->head++;
+        g->count--;
+    }
+    if (g->count == g->cap) {
+        v = tx->host->resize(g->left, 2 * (g->cap ? g->cap : 16) * sizeof *v);
+        if (!v && !g->cap)
+            return;
+        if (!v) {
+            g->head++;
+            g->count--;
+        } else {
+            if (g->cap)                            /* the wrapped part goes behind the rest     */
+                memcpy(v + g->cap, v, (g->head & (g->cap - 1)) * sizeof *v);
+            g->head &= g->cap ? g->cap - 1 : 0;
+            g->cap = 2 * (g->cap ? g->cap : 16);
+            g->left = v;
+        }
+    }
+    *tcp_log_entry(g, g->count++) = (struct tcp_left){ t->nxt, now };
+}
+
+/* @p carries more than a segment: it is pushed, and its length is that of all their frames
+ * (qdisc_pkt_len_init()). */
+static void tcp_make_super(struct gw_tx *tx, struct tcp_tx *t, struct gw_pkt *p)
+{
+    struct tcp_hdr *h = tcp_hdr(p);
+    uint32_t segs = (h->len + t->mss - 1) / t->mss;
+
+    h->flags |= TCP_PSH;
     p->seg_bytes = (uint16_t)(t->hdr_bytes + t->mss);
     p->seg_count = (uint8_t)segs;
     p->len_bytes += (segs - 1) * t->hdr_bytes;
+    tx->stats.sent_pkts += segs - 1;
+    if (p->flags & GW_PKT_RETRANS)
+        tx->stats.retrans_pkts += segs - 1;
+    else
+        t->last_len -= (segs - 1) * t->mss;
+}
+
+/* What few flows need of each packet that leaves. */
+static void tcp_sent_extras(struct gw_tx *tx, struct tcp_tx *t, struct gw_pkt *p, uint64_t now)
+{
+    uint32_t len = tcp_hdr(p)->len;
+
+    if (t->log && !(p->flags & GW_PKT_RETRANS))
+        tcp_log_note(tx, t, now);
+    if (len > t->mss)
+        tcp_make_super(tx, t, p);
+    t->burst_bytes += len;
+    tcp_rate_sent(tx, t, len, now);
 }
 
 /* Sends [seq, seq + n) of the stream space. False: no packet was to be had. */
@@ -1384,12 +1435,6 @@ static inline bool tcp_send(struct gw_tx *tx, struct tcp_tx *t, uint64_t seq, ui
     }
     h->flags = flags;
     p->len_bytes = t->hdr_bytes + len;
-    if (GW_UNLIKELY(len > t->mss)) {
-        h->flags |= TCP_PSH;
-        tcp_make_super(t, p);
-        tx->stats.sent_pkts += p->seg_count - 1u;
-        tx->stats.retrans_pkts += again ? p->seg_count - 1u : 0;
-    }
     tx->stats.sent_pkts++;
     tx->stats.sent_bytes += len;
     if (GW_UNLIKELY(again)) {
@@ -1397,10 +1442,8 @@ static inline bool tcp_send(struct gw_tx *tx, struct tcp_tx *t, uint64_t seq, ui
         tx->stats.retrans_pkts++;
         tx->stats.retrans_bytes += len;
     }
-    if (GW_UNLIKELY(t->extras)) {
-        t->burst_bytes += len;
-        tcp_rate_sent(tx, t, len, now);
-    }
+    if (GW_UNLIKELY(t->extras))
+        tcp_sent_extras(tx, t, p, now);
     if (GW_UNLIKELY(tx->traced))
         tcp_trace(tx, t, p, now);
     tx->at_bytes = seq;
@@ -1521,50 +1564,18 @@ static void tcp_note_pause(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
     t->mark[t->mark_next++ % TCP_MARKS] = (struct tcp_mark){ t->nxt, now, t->last_sent_ps };
 }
 
-/* Something new leaves. Out of memory the oldest is forgotten. */
-static void tcp_log_note(struct gw_tx *tx, const struct tcp_tx *t, uint64_t now)
-{
-    struct tcp_log *g = t->log;
-    struct tcp_left *v;
-
-    if (g->count && tcp_log_entry(g, g->count - 1)->ts_ps == now)
-        return;
-    while (g->count > 1 && tcp_log_entry(g, 1)->start <= t->una) {
-        g->head++;
-        g->count--;
-    }
-    if (g->count == g->cap) {
-        v = tx->host->resize(g->left, 2 * (g->cap ? g->cap : 16) * sizeof *v);
-        if (!v && !g->cap)
-            return;
-        if (!v) {
-            g->head++;
-            g->count--;
-        } else {
-            if (g->cap)                            /* the wrapped part goes behind the rest     */
-                memcpy(v + g->cap, v, (g->head & (g->cap - 1)) * sizeof *v);
-            g->head &= g->cap ? g->cap - 1 : 0;
-            g->cap = 2 * (g->cap ? g->cap : 16);
-            g->left = v;
-        }
-    }
-    *tcp_log_entry(g, g->count++) = (struct tcp_left){ t->nxt, now };
-}
-
 static bool tcp_send_new(struct gw_tx *tx, struct tcp_tx *t, uint32_t n, uint64_t now)
 {
-    if (GW_UNLIKELY(now - t->last_sent_ps > TCP_PAUSE_PS))
+    if (now - t->last_sent_ps > TCP_PAUSE_PS)
         tcp_note_pause(tx, t, now);
-    if (GW_UNLIKELY(t->log != NULL))
-        tcp_log_note(tx, t, now);
     t->last_sent_ps = now;
+    t->last_len = n;
     if (GW_UNLIKELY(!tcp_send(tx, t, t->nxt, n, false, now)))
         return false;
     if (t->nxt == t->una) {
         t->head_sent_ps = now;
         t->rto_due_ps = gw_later(now, tcp_rto_now(t));
     }
-    t->last_len = n - (tcp_pkt_segs(tx, t, t->nxt, n) - 1) * t->mss;
     t->nxt += n;
     return true;
 }
@@ -2631,7 +2642,7 @@ static enum gw_status tcp_tx_init(struct gw_tx *tx, uint64_t now, struct gw_erro
         cc->ecn_refused = !t->ecn;
     }
     t->every_ack = cc->ops->samples || cc->ops->ecn == GW_CC_ECN_EXACT;
-    t->extras = cc->ops->samples || cc->ops->paces || t->conf->pacing;
+    t->extras = cc->ops->samples || cc->ops->paces || t->conf->pacing || t->conf->offload;
     t->board = (struct tcp_board *)(uintptr_t)&tcp_no_board;      /* is not written to         */
     t->timer.fire = tcp_tx_fire;
     t->pace.fire = tcp_pace_fire;
@@ -3200,7 +3211,7 @@ static void tcp_rx_slow(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, ui
     tcp_rx_answered(r, h, now);
     tcp_rx_ecn(rx, r, p, now);
     if (end == h->seq) {                                 /* a pure ACK */
-        r->careful = r->gaps->set.count || r->ece || r->fin != GW_NEVER || !r->begun;
+        r->careful = r->gro || r->gaps->set.count || r->ece || r->fin != GW_NEVER || !r->begun;
         rx->host->pkt_free(rx->net, p);
         return;
     }
@@ -3232,8 +3243,8 @@ static void tcp_rx_slow(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, ui
         tcp_rx_grow(r, h->len, r->nxt != before);
     if (r->nxt > r->fin && r->again_ps == GW_NEVER && !r->closed)
         r->again_ps = gw_later(now, TCP_RTO_FIRST_PS);
-    r->careful = r->gaps->set.count || r->ece || r->fin != GW_NEVER || r->dsack[0] < r->dsack[1] ||
-                 !r->begun;
+    r->careful = r->gro || r->gaps->set.count || r->ece || r->fin != GW_NEVER ||
+                 r->dsack[0] < r->dsack[1] || !r->begun;
     if (tcp_rx_wait(r, h->flags, fin || (gap && !r->gaps->set.count), r->nxt != before, now)) {
         rx->host->pkt_free(rx->net, p);
     } else {
@@ -3247,36 +3258,6 @@ static void tcp_rx_slow(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, ui
     }
 }
 
-static inline void tcp_rx_take(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, uint64_t now)
-{
-    const struct tcp_hdr *h = tcp_hdr(p);
-    uint64_t total;
-
-    if (GW_UNLIKELY(h->seq != r->nxt || r->careful || p->ecn == GW_ECN_CE || !h->len ||
-                    h->flags & (TCP_SYN | TCP_FIN | TCP_CWR))) {
-        tcp_rx_slow(rx, r, p, now);
-        return;
-    }
-    r->nxt += h->len;
-    tcp_rx_sent(r, h->ts_ps);
-    r->ts_recent_ps = h->ts_ps;
-    tcp_rx_seg(r, p, h->len);
-    tcp_rx_measure(r, h, now);
-    tcp_rx_grow(r, h->len, true);
-    total = r->nxt;
-    if (total - r->acked > r->seg_bytes || h->flags & TCP_PSH || r->quick ||
-        !r->conf->delayed_ack_ps) {
-        r->quick -= r->quick != 0;
-        tcp_send_ack(rx, r, p, now);
-    } else {
-        r->due_ps = tcp_tick(r->conf, now, r->conf->delayed_ack_ps);
-        rx->host->pkt_free(rx->net, p);
-        tcp_rx_arm(rx, r);
-    }
-    tcp_rx_read(r, total, now);
-    rx->host->rx_deliver(rx, total, now);
-}
-
 /* ---- the receiver: merging ------------------------------------------------------------------- */
 
 static void tcp_gro_flush(struct gw_rx *rx, struct tcp_rx *r, uint64_t now)
@@ -3288,7 +3269,7 @@ static void tcp_gro_flush(struct gw_rx *rx, struct tcp_rx *r, uint64_t now)
     if (!p)
         return;
     *p = r->gro->first;
-    tcp_rx_take(rx, r, p, now);
+    tcp_rx_slow(rx, r, p, now);
 }
 
 static void tcp_rx_fire(void *owner, uint64_t now)
@@ -3378,7 +3359,7 @@ static void tcp_gro_receive(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p
         tcp_gro_flush(rx, r, now);
         g->mss = tcp_gso_bytes(p);
         if (!g->mss || tcp_gro_ends(p, g->mss)) {
-            tcp_rx_take(rx, r, p, now);
+            tcp_rx_slow(rx, r, p, now);
         } else {
             g->first = *p;
             g->first.ext = GW_NONE;
@@ -3394,13 +3375,39 @@ static void tcp_gro_receive(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p
 static void tcp_rx_packet(struct gw_rx *rx, struct gw_pkt *p, uint64_t now)
 {
     struct tcp_rx *r = rx->priv;
+    const struct tcp_hdr *h = tcp_hdr(p);
+    uint64_t total;
 
-    if (GW_UNLIKELY(p->flags & (GW_PKT_CORRUPT | GW_PKT_TRIMMED)))
+    if (GW_UNLIKELY(p->flags & (GW_PKT_CORRUPT | GW_PKT_TRIMMED))) {
         rx->host->pkt_free(rx->net, p);
-    else if (GW_UNLIKELY(r->gro != NULL))
-        tcp_gro_receive(rx, r, p, now);
-    else
-        tcp_rx_take(rx, r, p, now);
+        return;
+    }
+    if (GW_UNLIKELY(h->seq != r->nxt || r->careful || p->ecn == GW_ECN_CE || !h->len ||
+                    h->flags & (TCP_SYN | TCP_FIN | TCP_CWR))) {
+        if (r->gro)                                    /* which keeps it careful               */
+            tcp_gro_receive(rx, r, p, now);
+        else
+            tcp_rx_slow(rx, r, p, now);
+        return;
+    }
+    r->nxt += h->len;
+    tcp_rx_sent(r, h->ts_ps);
+    r->ts_recent_ps = h->ts_ps;
+    tcp_rx_seg(r, p, h->len);
+    tcp_rx_measure(r, h, now);
+    tcp_rx_grow(r, h->len, true);
+    total = r->nxt;
+    if (total - r->acked > r->seg_bytes || h->flags & TCP_PSH || r->quick ||
+        !r->conf->delayed_ack_ps) {
+        r->quick -= r->quick != 0;
+        tcp_send_ack(rx, r, p, now);
+    } else {
+        r->due_ps = tcp_tick(r->conf, now, r->conf->delayed_ack_ps);
+        rx->host->pkt_free(rx->net, p);
+        tcp_rx_arm(rx, r);
+    }
+    tcp_rx_read(r, total, now);
+    rx->host->rx_deliver(rx, total, now);
 }
 
 static enum gw_status tcp_gro_open(struct gw_rx *rx, struct tcp_rx *r, struct gw_error *err)
