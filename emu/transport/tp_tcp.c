@@ -1542,7 +1542,8 @@ static bool tcp_resend(struct gw_tx *tx, struct tcp_tx *t, uint32_t n, uint64_t 
     b->node[i].resent = true;
     tcp_board_queue(t, i, TCP_RESENT, last);
     t->first_resent_ps = gw_min(t->first_resent_ps, now);
-    t->undo_resent = (t->undo_resent < 0 ? 0 : t->undo_resent) + (int32_t)tcp_pkt_segs(tx, t, seq, n);
+    t->undo_resent = (t->undo_resent < 0 ? 0 : t->undo_resent) +
+                     (int32_t)tcp_pkt_segs(tx, t, seq, n);
     if (seq == t->una) {
         t->head_sent_ps = now;
         t->rto_due_ps = gw_later(now, tcp_rto_now(t));
@@ -1764,7 +1765,7 @@ static bool tcp_xmit(struct gw_tx *tx, struct tcp_tx *t, bool one, bool *any, ui
                                           (*any && !t->conf->tso && tcp_last_of_flight(tx, t, n)));
         if (!(again ? tcp_resend(tx, t, n, now) : tcp_send_new(tx, t, n, now)))
             break;
-        t->prr_out += t->mss;
+        t->prr_out += GW_LIKELY(n <= t->mss) ? t->mss : (n - 2 + t->mss) / t->mss * t->mss;
         left -= again ? 0 : n;
         room -= gw_min(room, n + t->hdr_bytes);
         *any = true;
@@ -2251,6 +2252,8 @@ static inline void tcp_ack_basics(struct tcp_tx *t, const struct tcp_hdr *h, boo
 static uint64_t tcp_left_by(const struct tcp_tx *t, uint64_t start, uint64_t ts)
 {
     ts = gw_min(ts, t->last_sent_ps);
+    if (t->log)
+        return gw_min(ts, tcp_log_when(t->log, start));
     for (uint32_t i = 1; t->mark && i <= TCP_MARKS; i++) {
         const struct tcp_mark *m = &t->mark[(t->mark_next - i) % TCP_MARKS];
 
