@@ -462,15 +462,45 @@ static void conn_fini(struct net_conn *c)
     c->tp->ops->rx_fini(&c->rx);
 }
 
-/* Frees a closed flow, unless somebody may still ask for it: that one is kept to the end. */
+/* Captures may show late packets of a flow that is over. */
+static void conn_keep(struct net *n, struct net_conn *c)
+{
+    if (n->kept_cap < n->conn_cap) {
+        struct net_conn **v = realloc(n->kept, n->conn_cap * sizeof *v);
+
+        if (!v) {
+            net_fail(n, GW_NOMEM, "out of memory for flows that captures show; capture less");
+            return;
+        }
+        memset(v + n->kept_cap, 0, (n->conn_cap - n->kept_cap) * sizeof *v);
+        n->kept = v;
+        n->kept_cap = n->conn_cap;
+    }
+    n->kept[c->tx.flow] = c;
+}
+
+const struct net_conn *net_conn_shown(const struct net *n, const struct gw_pkt *p)
+{
+    if (p->flags & GW_PKT_FRAME)
+        return NULL;
+    if (n->conn[p->flow] || p->flow >= n->kept_cap)
+        return n->conn[p->flow];
+    return n->kept[p->flow];
+}
+
+/* Ends a closed flow, unless somebody may still ask for it: that one stays as it is to the end. */
 static void conn_retire(struct net *n, struct net_conn *c)
 {
-    if (c->waiting || c->head || n->keep_conns)
+    if (c->waiting || c->head)
         return;
     conn_fini(c);
     if (c->expect)
         gw_engine_timer_stop(n->engine, c->expect);
     n->conn[c->tx.flow] = NULL;            /* late packets find nobody                         */
+    if (n->keep_conns) {
+        conn_keep(n, c);
+        return;
+    }
     c->next_free = c->tp->conn_free;
     c->tp->conn_free = c;
 }
@@ -1432,6 +1462,7 @@ void net_conn_free_all(struct net *n)
         }
     free(n->pair);
     free(n->conn);
+    free(n->kept);
     while (n->transports) {
         struct net_transport *tp = n->transports;
 

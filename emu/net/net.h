@@ -305,6 +305,8 @@ struct net {
     uint8_t  *spray_shift;        /* per node: which bits of a sprayed packet's hash choose     */
     struct net_conn **conn;       /* by flow index                                              */
     uint32_t conn_count, conn_cap;
+    struct net_conn **kept;       /* as conn, of flows that are over; up to kept_cap            */
+    uint32_t kept_cap;
     struct net_chunks conn_chunks; /* memory of flows                                           */
     uint32_t tx_at, rx_at, cc_at, conn_bytes;     /* private parts, of the newest flow's kind     */
     struct net_transport *transports;
@@ -425,6 +427,8 @@ struct net_transport *net_add_transport(struct net *n, struct gw_value *v, struc
 /* Can flows of @tp take the path? The sentence names the link with the smallest MTU. */
 enum gw_status net_transport_fits(const struct net *n, const struct net_transport *tp,
                                   const uint32_t *path, uint32_t len, struct gw_error *err);
+/* Whose packet it is, even if that flow is over and captures show its packets; NULL: not known. */
+const struct net_conn *net_conn_shown(const struct net *n, const struct gw_pkt *p);
 void net_host_receive(struct net *n, struct gw_pkt *p, uint64_t now_ps);
 /* Starts the transfer of @m between the nodes of its ranks. */
 void net_send(struct net *n, struct net_msg *m, uint64_t now_ps);

@@ -372,7 +372,7 @@ static inline void transmit(struct net *n, struct net_port *o, struct gw_pkt *p,
     if (o->free_ps != start_ps)
         o->carry = 0;
     if (o->cap_tx) {
-        struct net_conn *c = p->flags & GW_PKT_FRAME ? NULL : n->conn[p->flow];
+        const struct net_conn *c = net_conn_shown(n, p);
 
         gw_capture_packet(o->cap_tx, p, c ? c->tx.ops : NULL, net_ext_get(n, p),
                           c ? &c->addr : NULL, net_flips(n, p), start_ps);
@@ -705,7 +705,7 @@ uint32_t net_next(const struct net *n, uint32_t node, uint32_t dst, uint32_t has
 static void arrive_observed(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t now_ps)
 {
     if (o->cap_rx) {
-        struct net_conn *c = p->flags & GW_PKT_FRAME ? NULL : n->conn[p->flow];
+        const struct net_conn *c = net_conn_shown(n, p);
 
         gw_capture_packet(o->cap_rx, p, c ? c->tx.ops : NULL, net_ext_get(n, p),
                           c ? &c->addr : NULL, net_flips(n, p), now_ps);
