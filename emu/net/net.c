@@ -551,7 +551,7 @@ enum gw_status net_ready(struct net *n, struct gw_error *err)
         if ((o->buffer || o->pfc) && !root)         /* the memory is the limit                  */
             o->limit_bytes = UINT64_MAX;
         if (!fifo || o->cap_tx || o->changes || o->buffer || o->pfc ||
-            (n->telemetry && !o->is_nic) || (n->supers && o->rate_bps && o->framing_bytes)) {
+            (n->telemetry && !o->is_nic) || (n->supers && o->framing_bytes)) {
             o->mode = PORT_QUEUED;
             if (!root && default_fifo(n, i, err) != GW_OK)
                 return err->code;
@@ -768,7 +768,8 @@ void net_finish_records(struct net *n)
             bytes = pkts = 0;
         struct gw_rec_link_total t = {
             .link = i, .sent_pkts = o->sent_pkts - pkts, .sent_bytes = o->sent_bytes - bytes,
-            .wire_bytes = o->sent_bytes - bytes + (o->sent_pkts - pkts) * o->framing_bytes,
+            .wire_bytes = o->sent_bytes - bytes + (o->sent_pkts - pkts) * o->framing_bytes +
+                          o->cut_bytes,
             .delivered_pkts = n->arrivals[i].pkts, .delivered_bytes = n->arrivals[i].bytes,
             .in_flight_pkts = in_flight(n, i),
             .busy_ps = o->busy_ps - (o->free_ps > now ? o->free_ps - now : 0),

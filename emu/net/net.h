@@ -116,7 +116,7 @@ struct __attribute__((aligned(64))) net_port {
     uint64_t room_ps, room_low_ps;
     uint64_t buffer_bytes;        /* of the shared memory, held by this port                    */
     /* other books */
-    uint64_t wire_bytes;
+    uint64_t cut_bytes;           /* framing of the further frames of super-packets              */
     uint64_t lost_pkts;           /* by the channel; in drops too                               */
     uint64_t lost_bytes;
     uint64_t duplicated_pkts, fluid_bytes;

@@ -162,10 +162,15 @@ static inline uint64_t serialise(struct net_port *o, const struct gw_pkt *p, uin
 
 /* A device cuts a super-packet: each of its frames has a preamble and a gap. Only for ports that are
  * queued, as all are that have framing where super-packets may come. */
-static inline uint32_t wire_bytes(const struct net_port *o, const struct gw_pkt *p)
+static inline uint32_t wire_bytes(struct net_port *o, const struct gw_pkt *p)
 {
-    return p->len_bytes + (GW_UNLIKELY(p->seg_count > 1) ? (p->seg_count - 1u) * o->framing_bytes
-                                                         : 0);
+    uint32_t more;
+
+    if (GW_LIKELY(p->seg_count < 2))
+        return p->len_bytes;
+    more = (p->seg_count - 1u) * o->framing_bytes;
+    o->cut_bytes += more;
+    return p->len_bytes + more;
 }
 
 /* ---- out to the wire ---------------------------------------------------------------------- */

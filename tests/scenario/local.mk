@@ -8,5 +8,5 @@ EXTRA_DIST += tests/scenario/aqm-lib.sh
 check_scripts += tests/scenario/loss_tolerant.sh
 check_scripts += tests/scenario/roce.sh
 EXTRA_DIST += tests/scenario/roce_icrc.py
-check_scripts += tests/scenario/any_loss.sh
+check_scripts += tests/scenario/any_loss.sh tests/scenario/offload.sh
 check_scripts += tests/scenario/oracles.sh tests/scenario/packet_scripts.sh
