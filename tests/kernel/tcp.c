@@ -762,7 +762,7 @@ static bool finish(struct job *j, int status)
 static unsigned enough(const struct cell *c)
 {
     double packets = c->kind == BULK ? c->cost : fmax(c->messages, 1) * c->bytes / MSS;
-    double whole = strcmp(c->variant, "offload") ? 1 : 10;  /* segments of a super-packet or so   */
+    double whole = strcmp(c->variant, "offload") ? 1 : 45;  /* segments of the longest super-packet */
     double lost = packets / whole * fmax(c->loss_pct, c->ackloss_pct) / 100, runs = ENOUGH / lost;
 
     if (c->kind != BULK)
