@@ -58,21 +58,27 @@ done
 # Nor does anything change where a port finds turns in hindsight: packets of one size in step on a
 # fabric, so that many of its events fall on one instant, cut off in the middle, with samples. Ports
 # that a timed event will change use a timer.
+at_switches() {   # KEY ENTRY: the run b of turns.yaml with that list for the ports of switches, @ in it
+    {
+        cat turns.yaml
+        echo "$1:"
+        sqlite3 a/records.sqlite "SELECT l.name FROM link l JOIN node ON node = from_node
+            WHERE NOT is_host" | while read -r dev; do
+            echo "  - ${2//@/$dev}"
+        done
+    } >more.yaml
+    rm -rf b
+    run b more.yaml
+}
 hindsight() {   # NAME TRANSPORT QDISC
     printf '%s\n' 'schema: 1' 'name: turns' 'seed: 3' 'until: 300us' 'route: {mode: spray}' \
         'topology: {kind: fat-tree, k: 4, link: {rate: 100gbit, delay: 1us}, mtu: 1500}' \
         'records: {links: 10us}' "transport: {$2}" "qdisc: [{dev: switches, $3}]" 'jobs:' \
         '  - {name: perm, traffic: permutation, bytes: 3MB}' \
         '  - {name: in, traffic: incast, to: h2, from: [h0, h1, h5, h9, h12], bytes: 500kB}' >turns.yaml
-    rm -rf a b
+    rm -rf a
     run a turns.yaml
-    {
-        cat turns.yaml
-        echo 'events:'
-        sqlite3 a/records.sqlite "SELECT '  - {at: 1ms, tc: \"qdisc del dev ' || l.name || ' root\"}'
-            FROM link l JOIN node ON node = from_node WHERE NOT is_host"
-    } >changed.yaml
-    run b changed.yaml
+    at_switches events '{at: 1ms, tc: "qdisc del dev @ root"}'
     for d in a b; do
         for t in flow link_total link_sample stat path; do
             sqlite3 "$d/records.sqlite" "SELECT * FROM $t"
@@ -96,14 +102,7 @@ hindsight skbprio "$dctcp" 'kind: skbprio'
 hindsight ets "$dctcp" 'kind: ets, bands: 3'
 
 # Nor does a capture, which remembers flows that are over: late packets of theirs still find nobody.
-rm -rf b
-{
-    cat turns.yaml
-    echo 'capture:'
-    sqlite3 a/records.sqlite "SELECT '  - {dev: \"' || l.name || '\", filter: \"udp port 1\"}'
-        FROM link l JOIN node ON node = from_node WHERE NOT is_host"
-} >captured.yaml
-run b captured.yaml
+at_switches capture '{dev: "@", filter: "udp port 1"}'
 same "with captures and without" "$(sqlite3 b/records.sqlite 'SELECT * FROM flow' | cksum)" \
     "$(sqlite3 a/records.sqlite 'SELECT * FROM flow' | cksum)"
 finish
