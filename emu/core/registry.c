@@ -83,7 +83,7 @@ static void qdisc_reset(struct gw_qdisc *q, uint64_t now_ps)
 
     for (;;) {
         while ((p = q->ops->dequeue(q, now_ps)))
-            q->host->qdisc_drop(q, p, GW_DROP_LINK_DOWN);
+            q->host->qdisc_drop(q, p, GW_DROP_PURGED);
         next = q->ops->next_ps(q, now_ps);
         if (next == GW_NEVER || next <= now_ps)
             return;

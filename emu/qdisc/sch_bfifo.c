@@ -87,7 +87,7 @@ static void bfifo_reset(struct gw_qdisc *q, uint64_t now_ps)
 
     (void)now_ps;
     while ((p = gw_pktq_pop(&f->queue)))
-        q->host->qdisc_drop(q, p, GW_DROP_LINK_DOWN);
+        q->host->qdisc_drop(q, p, GW_DROP_PURGED);
 }
 
 static bool bfifo_fifo_limits(const struct gw_qdisc *q, uint64_t *pkts, uint64_t *bytes)

@@ -471,7 +471,7 @@ static void forget_packet(struct cake *s, struct tin *b, const struct gw_pkt *p)
     s->packets--;
 }
 
-/* Throws out what waits in a tin that is no longer used. */
+/* Throws out what waits in a tin. */
 static void clear_tin(struct gw_qdisc *q, struct tin *b)
 {
     struct cake *s = q->priv;
@@ -482,8 +482,22 @@ static void clear_tin(struct gw_qdisc *q, struct tin *b)
             forget_packet(s, b, p);
             if (s->heap_life)
                 heap_down(s, b->flow[i].heap_at);
-            q->host->qdisc_drop(q, p, GW_DROP_LINK_DOWN);
+            q->host->qdisc_drop(q, p, GW_DROP_PURGED);
         }
+}
+
+/*
+ * A tin that is no longer used. The kernel's books know nothing of what is thrown out there, those
+ * of the disciplines above neither (cake_clear_tin of Linux 6.1); the records of the link do.
+ */
+static void close_tin(struct gw_qdisc *q, struct tin *b)
+{
+    const struct cake *s = q->priv;
+    uint64_t before = s->packets;
+
+    clear_tin(q, b);
+    for (struct gw_qdisc *u = q; u; u = u->up)
+        u->dropped_pkts -= before - s->packets;
 }
 
 static uint64_t memory_limit(const struct cake *s)
@@ -526,7 +540,7 @@ static void reconfigure(struct gw_qdisc *q)
         weight = weight * 7 >> 3;
     }
     for (uint32_t i = d->tins; i < TINS; i++) {
-        clear_tin(q, &s->tin[i]);
+        close_tin(q, &s->tin[i]);
         s->tin[i].mtu_time = s->tin[0].mtu_time;
     }
     if (s->cur_tin >= s->tins)

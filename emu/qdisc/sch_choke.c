@@ -260,7 +260,7 @@ static void choke_reset(struct gw_qdisc *q, uint64_t now_ps)
 
     (void)now_ps;
     while (s->head != s->tail)
-        q->host->qdisc_drop(q, take(s, s->head), GW_DROP_LINK_DOWN);
+        q->host->qdisc_drop(q, take(s, s->head), GW_DROP_PURGED);
     gw_red_forget(&s->red);
     s->red.idle = false;
 }

@@ -109,7 +109,7 @@ static void codel_reset(struct gw_qdisc *q, uint64_t now_ps)
 
     (void)now_ps;
     while ((p = gw_pktq_pop(&s->queue)))
-        q->host->qdisc_drop(q, p, GW_DROP_LINK_DOWN);
+        q->host->qdisc_drop(q, p, GW_DROP_PURGED);
     memset(&s->vars, 0, sizeof s->vars);
 }
 

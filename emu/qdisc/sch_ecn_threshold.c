@@ -124,7 +124,7 @@ static void ecn_reset(struct gw_qdisc *q, uint64_t now_ps)
 
     (void)now_ps;
     while ((p = gw_pktq_pop(&s->queue)))
-        q->host->qdisc_drop(q, p, GW_DROP_LINK_DOWN);
+        q->host->qdisc_drop(q, p, GW_DROP_PURGED);
 }
 
 static void ecn_advise(const struct gw_qdisc *q, void (*say)(void *ctx, const char *sentence),

@@ -580,10 +580,10 @@ static void fq_reset(struct gw_qdisc *q, uint64_t now_ps)
 
     (void)now_ps;
     while ((p = gw_pktq_pop(&s->high)))
-        q->host->qdisc_drop(q, p, GW_DROP_LINK_DOWN);
+        q->host->qdisc_drop(q, p, GW_DROP_PURGED);
     for (uint32_t i = 0; i < s->pool; i++)
         while ((p = gw_pktq_pop(&s->flow[i].queue)))
-            q->host->qdisc_drop(q, p, GW_DROP_LINK_DOWN);
+            q->host->qdisc_drop(q, p, GW_DROP_PURGED);
     fq_clear(s);
 }
 

@@ -314,7 +314,7 @@ static void fq_codel_reset(struct gw_qdisc *q, uint64_t now_ps)
     (void)now_ps;
     for (uint32_t i = 0; i < s->flows; i++) {
         while ((p = flow_pop(s, i)))
-            q->host->qdisc_drop(q, p, GW_DROP_LINK_DOWN);
+            q->host->qdisc_drop(q, p, GW_DROP_PURGED);
         memset(&s->flow[i], 0, sizeof s->flow[i]);
     }
     memset(&s->new_flows, 0, sizeof s->new_flows);

@@ -283,7 +283,7 @@ static void fq_pie_reset(struct gw_qdisc *q, uint64_t now_ps)
     (void)now_ps;
     for (uint32_t i = 0; i < s->flows; i++) {
         while (s->flow[i].queue.head)
-            fq_pie_throw_out(q, &s->flow[i], GW_DROP_LINK_DOWN);
+            fq_pie_throw_out(q, &s->flow[i], GW_DROP_PURGED);
         gw_pie_rest(&s->flow[i].pie);
         s->flow[i].listed = false;
     }

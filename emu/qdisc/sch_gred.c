@@ -286,7 +286,7 @@ static void gred_reset(struct gw_qdisc *q, uint64_t now_ps)
 
     (void)now_ps;
     while ((p = gw_pktq_pop(&s->queue)))
-        q->host->qdisc_drop(q, p, GW_DROP_LINK_DOWN);
+        q->host->qdisc_drop(q, p, GW_DROP_PURGED);
     for (uint32_t i = 0; i < s->vqs; i++) {
         gw_red_forget(&s->vq[i].red);
         s->vq[i].red.idle = false;

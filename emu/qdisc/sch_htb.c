@@ -729,7 +729,7 @@ static void htb_reset(struct gw_qdisc *q, uint64_t now_ps)
     struct gw_pkt *p;
 
     while ((p = gw_pktq_pop(&h->direct)))
-        q->host->qdisc_drop(q, p, GW_DROP_LINK_DOWN);
+        q->host->qdisc_drop(q, p, GW_DROP_PURGED);
     for (struct gw_qclass *c = gw_class_walk(&h->hash, NULL); c; c = gw_class_walk(&h->hash, c)) {
         gw_child_reset(c->child, now_ps);
         htb_deactivate(h, htb_class(c));

@@ -130,7 +130,7 @@ static void ndp_reset(struct gw_qdisc *q, uint64_t now_ps)
 
     (void)now_ps;
     while ((p = gw_pktq_pop(&s->data)) || (p = gw_pktq_pop(&s->header)))
-        q->host->qdisc_drop(q, p, GW_DROP_LINK_DOWN);
+        q->host->qdisc_drop(q, p, GW_DROP_PURGED);
 }
 
 static const struct gw_stat ndp_stats[] = {

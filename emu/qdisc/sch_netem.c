@@ -1141,7 +1141,7 @@ static void netem_reset(struct gw_qdisc *q, uint64_t now_ps)
     struct gw_pkt *p;
 
     while ((p = gw_pktq_pop(&n->front)) || (p = gw_delayline_take(&n->line)))
-        q->host->qdisc_drop(q, p, GW_DROP_LINK_DOWN);
+        q->host->qdisc_drop(q, p, GW_DROP_PURGED);
     if (child && child->ops->reset)
         child->ops->reset(child, now_ps);
 }

@@ -86,7 +86,7 @@ static void pfifo_reset(struct gw_qdisc *q, uint64_t now_ps)
 
     (void)now_ps;
     while ((p = gw_pktq_pop(&f->queue)))
-        q->host->qdisc_drop(q, p, GW_DROP_LINK_DOWN);
+        q->host->qdisc_drop(q, p, GW_DROP_PURGED);
 }
 
 static bool pfifo_fifo_limits(const struct gw_qdisc *q, uint64_t *pkts, uint64_t *bytes)

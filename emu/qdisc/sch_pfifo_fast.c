@@ -75,7 +75,7 @@ static void fast_reset(struct gw_qdisc *q, uint64_t now_ps)
     struct gw_pkt *p;
 
     while ((p = fast_dequeue(q, now_ps)))
-        q->host->qdisc_drop(q, p, GW_DROP_LINK_DOWN);
+        q->host->qdisc_drop(q, p, GW_DROP_PURGED);
 }
 
 static enum gw_status fast_tc_parse(const struct gw_tc_args *a, void *conf, uint64_t *given,

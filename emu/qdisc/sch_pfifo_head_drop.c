@@ -81,7 +81,7 @@ static void head_drop_reset(struct gw_qdisc *q, uint64_t now_ps)
 
     (void)now_ps;
     while ((p = gw_pktq_pop(&f->queue)))
-        q->host->qdisc_drop(q, p, GW_DROP_LINK_DOWN);
+        q->host->qdisc_drop(q, p, GW_DROP_PURGED);
 }
 
 static enum gw_status head_drop_tc_parse(const struct gw_tc_args *a, void *conf, uint64_t *given,

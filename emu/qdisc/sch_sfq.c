@@ -459,7 +459,7 @@ static void sfq_reset(struct gw_qdisc *q, uint64_t now_ps)
     (void)now_ps;
     for (uint32_t x = 0; x < s->flows; x++)
         while (s->slot[x].queue.count)
-            q->host->qdisc_drop(q, slot_pop(s, x), GW_DROP_LINK_DOWN);
+            q->host->qdisc_drop(q, slot_pop(s, x), GW_DROP_PURGED);
     sfq_clear(s);
 }
 

@@ -107,7 +107,7 @@ static void skbprio_reset(struct gw_qdisc *q, uint64_t now_ps)
     struct gw_pkt *p;
 
     while ((p = skbprio_dequeue(q, now_ps)))
-        q->host->qdisc_drop(q, p, GW_DROP_LINK_DOWN);
+        q->host->qdisc_drop(q, p, GW_DROP_PURGED);
 }
 
 static struct gw_qclass *skbprio_class_find(struct gw_qdisc *q, uint32_t classid)

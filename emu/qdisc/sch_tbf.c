@@ -10,7 +10,9 @@
  * burst. `overhead`, `mpu` and `linklayer` count for the tokens, not for the inner limit.
  *
  * Every change sets all options anew, fills the bucket and keeps what waits; it also sets the limit
- * of the inner queue if that is some FIFO, whatever it counts in.
+ * of the inner queue if that is some FIFO, whatever it counts in. A frame that waits and is longer
+ * than a new burst stays for ever, as in the kernel, whose timer goes on for nothing; here there is
+ * no timer then, and overlimits grows only when a frame comes.
  *
  * Follows net/sched/sch_tbf.c of Linux 6.1 to the nanosecond, and q_tbf.c of iproute2 6.1 for the
  * words. A super-packet longer than that is taken apart if its segments are not. Left out: deleting
@@ -37,6 +39,7 @@ struct tbf {
     int64_t  tokens, ptokens;    /* ns                                                         */
     int64_t  at_ns;              /* when they were last counted                                */
     int64_t  wake_ns;            /* when the head may leave; INT64_MAX: it is not known        */
+    bool     stuck;              /* the head costs more than a bucket holds: it never leaves   */
 };
 
 /* ---- settings ----------------------------------------------------------------------------- */
@@ -75,6 +78,7 @@ static void tbf_load(struct tbf *t, const struct tbf_conf *c)
     t->tokens = t->buffer;
     t->ptokens = t->mtu;
     t->wake_ns = INT64_MAX;
+    t->stuck = false;
 }
 
 static enum gw_status tbf_init(struct gw_qdisc *q, struct gw_error *err)
@@ -158,6 +162,13 @@ static void tbf_tokens(const struct tbf *t, int64_t now_ns, uint32_t len, int64_
     *toks -= gw_ratecfg_ns(&t->rate, len);
 }
 
+/* A frame that was let in before the burst, or the mtu of a peak rate, was made smaller. */
+static bool tbf_never(const struct tbf *t, uint32_t len)
+{
+    return gw_ratecfg_ns(&t->rate, len) > t->buffer ||
+           (t->has_peak && gw_ratecfg_ns(&t->peak, len) > t->mtu);
+}
+
 static struct gw_pkt *tbf_dequeue(struct gw_qdisc *q, uint64_t now_ps)
 {
     struct tbf *t = q->priv;
@@ -165,11 +176,13 @@ static struct gw_pkt *tbf_dequeue(struct gw_qdisc *q, uint64_t now_ps)
     int64_t now_ns = (int64_t)(now_ps / GW_PS_PER_NS), toks, ptoks;
 
     t->wake_ns = INT64_MAX;
+    t->stuck = false;
     if (!p)
         return NULL;
     tbf_tokens(t, now_ns, p->sched_bytes, &toks, &ptoks);
     if (toks < 0 || ptoks < 0) {
-        t->wake_ns = now_ns - (toks < ptoks ? toks : ptoks);
+        t->stuck = tbf_never(t, p->sched_bytes);
+        t->wake_ns = t->stuck ? INT64_MAX : now_ns - (toks < ptoks ? toks : ptoks);
         q->overlimits++;
         return NULL;
     }
@@ -183,6 +196,8 @@ static uint64_t tbf_next_ps(struct gw_qdisc *q, uint64_t now_ps)
 {
     struct tbf *t = q->priv;
 
+    if (t->stuck)
+        return GW_NEVER;
     if (t->wake_ns != INT64_MAX)
         return (uint64_t)t->wake_ns * GW_PS_PER_NS;
     return gw_child_next_ps(t->c.child, now_ps);
@@ -197,6 +212,7 @@ static void tbf_reset(struct gw_qdisc *q, uint64_t now_ps)
     t->tokens = t->buffer;
     t->ptokens = t->mtu;
     t->wake_ns = INT64_MAX;
+    t->stuck = false;
 }
 
 /* ---- the class ---------------------------------------------------------------------------- */
@@ -446,7 +462,8 @@ static void tbf_advise(const struct gw_qdisc *q, void (*say)(void *ctx, const ch
     if (t->max_bytes >= q->mtu_bytes)
         return;
     snprintf(text, sizeof text, "frames above %u bytes are dropped, because the %s is below a full "
-             "frame of %u bytes", t->max_bytes, t->has_peak ? "burst or mtu" : "burst",
+             "frame of %u bytes; those that a change finds waiting stay, and all behind them",
+             t->max_bytes, t->has_peak ? "burst or mtu" : "burst",
              q->mtu_bytes);
     say(ctx, text);
 }

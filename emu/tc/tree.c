@@ -467,7 +467,7 @@ static void put_back_peeked(struct gw_qdisc *q)
 
     q->peeked = NULL;
     if (p)
-        qdisc_drop(q, p, GW_DROP_LINK_DOWN);
+        qdisc_drop(q, p, GW_DROP_PURGED);
 }
 
 /* Empties @q and all below it, leaves first. */

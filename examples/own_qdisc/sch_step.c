@@ -82,7 +82,7 @@ static void step_reset(struct gw_qdisc *q, uint64_t now_ps)
     struct gw_pkt *p;
 
     while ((p = step_dequeue(q, now_ps)))
-        q->host->qdisc_drop(q, p, GW_DROP_LINK_DOWN);
+        q->host->qdisc_drop(q, p, GW_DROP_PURGED);
 }
 
 /* --- Descriptor ---------------------------------------------------------------------------- */

@@ -40,7 +40,7 @@ enum gw_verdict {
     X(LINK_DOWN,  "link_down",  "the link was down")                        \
     X(NO_ROUTE,   "no_route",   "the switch knows no way")                  \
     X(SHARED_BUFFER, "shared_buffer", "the switch's memory had no room")    \
-    X(PURGED,     "purged",     "its discipline was taken out or replaced") \
+    X(PURGED,     "purged",     "its discipline or class was taken out, replaced or changed") \
     X(RETURNED,   "returned",   "not lost: its header goes back to its sender")
 enum gw_drop_reason {
 #define GW_DROP_ENUM(name, key, text) GW_DROP_##name,
@@ -110,7 +110,7 @@ struct gw_qdisc_ops {
      * the discipline has not done so itself. NULL: the discipline refuses a change. */
     enum gw_status (*change)(struct gw_qdisc *q, const void *conf, uint64_t given,
                              uint64_t now_ps, struct gw_error *err);
-    /* Optional: throws everything out through gw_host.qdisc_drop (link down, delete). */
+    /* Optional: throws everything out through gw_host.qdisc_drop, as GW_DROP_PURGED. */
     void (*reset)(struct gw_qdisc *q, uint64_t now_ps);
     /* Optional: a plain tail-drop FIFO says its limits (UINT64_MAX: none); a port that nothing
      * pauses may then run it by arithmetic, without calling it for every packet. */

@@ -263,12 +263,14 @@ struct dev {
     uint32_t alive;
     uint64_t offered, copied, left, left_segs, left_bytes, lost, lost_bytes;
     uint64_t base_left_segs, base_left_bytes, base_lost, base_lost_bytes;    /* when the root came    */
+    uint64_t closed;               /* lost in tins of cake that a change closed: in no book      */
     uint64_t seq, epoch;           /* of frames; of what may stand in other queues               */
     uint64_t last[KEYS], last_any; /* highest number that left, plus 1                           */
     uint32_t pkts, bytes;          /* limits that hold; bytes: until a child is grafted          */
     uint64_t next_ps;              /* what the tree said when it gave nothing; 0: not asked      */
     uint32_t idle;                 /* wake-ups in a row that gave nothing                        */
     bool     grafted, bad;
+    bool     shrunk;               /* a tbf changed while frames waited: they may be too long now */
     struct gw_error err;
     char     file[40];             /* of link_trace                                              */
 };
@@ -446,7 +448,8 @@ static void check_family(struct dev *d, const struct gw_qdisc *q)
         }
     HOLD(d, peeked <= q->backlog_pkts, "%s: peeked at a frame that it does not hold", q->kind);
     if (!kids) {
-        HOLD(d, reasons(q) + (own ? q->marked_pkts : 0) == q->dropped_pkts,
+        HOLD(d, reasons(q) + (own ? q->marked_pkts : 0) ==
+             q->dropped_pkts + (q == d->t->root ? d->closed : 0),
              "%s: %llu drops, by reason %llu", q->kind, ULL(q->dropped_pkts), ULL(reasons(q)));
         return;
     }
@@ -479,7 +482,7 @@ static void check_books(struct dev *d)
          q->sent_bytes == d->left_bytes - d->base_left_bytes,
          "sent %llu packets, %llu bytes; left %llu, %llu", ULL(q->sent_pkts), ULL(q->sent_bytes),
          ULL(d->left_segs - d->base_left_segs), ULL(d->left_bytes - d->base_left_bytes));
-    HOLD(d, q->dropped_pkts - marked == d->lost - d->base_lost,
+    HOLD(d, q->dropped_pkts - marked + d->closed == d->lost - d->base_lost,
          "dropped %llu packets, lost %llu", ULL(q->dropped_pkts - marked),
          ULL(d->lost - d->base_lost));
     for (q = d->t->all; q && !d->bad; q = q->sibling)
@@ -527,6 +530,7 @@ static void new_root(struct dev *d)
     d->base_left_bytes = d->left_bytes;
     d->base_lost = d->lost;
     d->base_lost_bytes = d->lost_bytes;
+    d->closed = 0;
     d->epoch++;
     memset(d->last, 0, sizeof d->last);
     d->last_any = 0;
@@ -604,7 +608,8 @@ static bool op_take(struct dev *d)
     }
     d->next_ps = gw_tree_next_ps(d->t, now);
     HOLD(d, d->next_ps > now, "next_ps %llu does not lie ahead", ULL(d->next_ps));
-    HOLD(d, d->next_ps != GW_NEVER || !d->t->root->backlog_pkts,
+    d->shrunk = d->shrunk && d->t->root->backlog_pkts;
+    HOLD(d, d->next_ps != GW_NEVER || !d->t->root->backlog_pkts || d->shrunk,
          "%llu of %llu packets are held for ever", ULL(d->t->root->backlog_pkts), ULL(held));
     HOLD(d, d->next_ps == GW_NEVER || !in_hindsight(d), "waits until %llu", ULL(d->next_ps));
     HOLD(d, !conserving(d) || !d->t->root->backlog_pkts, "idle with %llu packets",
@@ -655,11 +660,15 @@ static void op_change(struct dev *d)
 {
     const struct change *c = &d->s->change[dice(d, CHANGES)];
     const struct gw_qdisc *q = d->t->root;
+    uint64_t lost = d->lost, dropped = q->dropped_pkts;
     int rc;
 
     if (!c->line)
         return;
     rc = tc(d, c->line);
+    if (!strcmp(q->kind, "cake"))
+        d->closed += d->lost - lost - (q->dropped_pkts - dropped);
+    d->shrunk = d->shrunk || strstr(c->line, "tbf");
     HOLD(d, rc == 0 || rc == 2, "tc %s: exit code %d: %s", c->line, rc, d->err.text);
     HOLD(d, rc == 0 || c->flags & MAY || (c->line[0] != 'q' && q->ops->class_find), "tc %s: %s",
          c->line, d->err.text);
@@ -708,6 +717,7 @@ static void op_graft(struct dev *d)
     rc = tc(d, line);
     HOLD(d, rc == 0 || rc == 2, "tc %s: exit code %d: %s", line, rc, d->err.text);
     d->grafted = d->grafted || !rc;
+    d->shrunk = d->shrunk || strstr(line, "tbf");
     d->epoch += !rc;                                 /* the new child does not know the old order */
     memset(d->last, 0, sizeof d->last);
 }

@@ -483,7 +483,7 @@ static void test_random(void)
     gw_rng_open(&r, 17, "cake program");
     for (int round = 0; round < 20; round++) {
         enum { N = 4000 };
-        uint64_t waiting = 0;
+        uint64_t waiting = 0, unbooked = 0;
         struct fake f;
 
         CU_ASSERT_FATAL(fake_start(&f, &gw_qdisc_cake, "bandwidth 20mbit memlimit 300k",
@@ -498,9 +498,12 @@ static void test_random(void)
             f.now_ps += gw_rng_below(&r, 700) * GW_PS_PER_US;
             if (gw_rng_below(&r, 4))
                 fake_drain(&f);
-            if (!gw_rng_below(&r, 50))
+            if (!gw_rng_below(&r, 50)) {
+                unbooked -= f.dropped;
                 CU_ASSERT_EQUAL(fake_change(&f, lines[gw_rng_below(&r, GW_ARRAY_LEN(lines))]),
                                 GW_OK);
+                unbooked += f.dropped;
+            }
             if (!gw_rng_below(&r, 2000))
                 f.ops->reset(&f.q, f.now_ps);
         }
@@ -513,9 +516,34 @@ static void test_random(void)
             fake_drain(&f);
         }
         CU_ASSERT_EQUAL(f.q.backlog_pkts, 0);
+        f.q.dropped_pkts += unbooked;                /* by closed tins, see test_closed_tin    */
         fake_check(&f);
         fake_end(&f);
     }
+}
+
+/* What waits in a tin that a change takes away is gone, is `purged`, and is in no book of tc. */
+static void test_closed_tin(void)
+{
+    struct fake_gen g = { .size = 1000, .dscp = 46 };
+    struct fake f;
+
+    CU_ASSERT_FATAL(fake_start(&f, &gw_qdisc_cake, "bandwidth 8mbit diffserv4", 3) == GW_OK);
+    fake_frames(&f, 20);
+    for (uint32_t i = 0; i < 20; i++) {
+        g.dscp = i < 12 ? 46 : 0;
+        fake_send(&f, i, &g, 0, i);
+    }
+    CU_ASSERT_EQUAL(fake_change(&f, "besteffort"), GW_OK);
+    CU_ASSERT_EQUAL(f.q.backlog_pkts, 8);
+    CU_ASSERT_EQUAL(f.q.backlog_bytes, 8000);
+    CU_ASSERT_EQUAL(f.dropped, 12);
+    CU_ASSERT_EQUAL(f.q.drops[GW_DROP_PURGED], 12);
+    CU_ASSERT_EQUAL(f.q.dropped_pkts, 0);
+    f.ops->reset(&f.q, 0);
+    CU_ASSERT_EQUAL(f.q.drops[GW_DROP_PURGED], 20);
+    CU_ASSERT_EQUAL(f.q.dropped_pkts, 8);
+    fake_end(&f);
 }
 
 /* ---- words, as recorded from iproute2 6.1 -------------------------------------------------- */
@@ -688,6 +716,7 @@ static const struct gw_case cases[] = {
     { "words, as recorded", test_words },
     { "JSON", test_json },
     { "change, as recorded", test_change },
+    { "a tin that a change closes", test_closed_tin },
     { "refused words", test_refused },
     { "statistics as text", test_stats_text },
     { NULL, NULL },

@@ -16,7 +16,7 @@ static uint32_t dropped;                /* by reset, told by the host table belo
 static void count_drop(struct gw_qdisc *q, struct gw_pkt *p, enum gw_drop_reason why)
 {
     (void)q, (void)p;
-    dropped += why == GW_DROP_LINK_DOWN;
+    dropped += why == GW_DROP_PURGED;
 }
 
 static const struct gw_host host = { .host_bytes = sizeof host, .qdisc_drop = count_drop };

@@ -27,7 +27,7 @@ static inline void gw_child_reset(struct gw_qdisc *child, uint64_t now_ps)
     p = child->peeked;
     child->peeked = NULL;
     if (p)
-        child->host->qdisc_drop(child, p, GW_DROP_LINK_DOWN);
+        child->host->qdisc_drop(child, p, GW_DROP_PURGED);
     if (child->ops->reset)
         child->ops->reset(child, now_ps);
 }
