@@ -237,7 +237,9 @@ static json_t *text_json(const char *s)
     return v;
 }
 
-static enum gw_status script_line(struct bench *b, const char *line, FILE *to, struct gw_error *err)
+/* @zero_at: the line in the script holds a zero byte and is refused; 0: it is text. */
+static enum gw_status script_line(struct bench *b, const char *line, unsigned zero_at, FILE *to,
+                                  struct gw_error *err)
 {
     struct gw_error own = { 0 };
     char *text = NULL, **word;
@@ -255,7 +257,9 @@ static enum gw_status script_line(struct bench *b, const char *line, FILE *to, s
         free(text);
         return gw_fail(err, GW_NOMEM, "out of memory for a line of tc");
     }
-    rc = command(b, word, count, out, notes, &own);
+    if (zero_at)
+        gw_fail(&own, GW_SYNTAX, "line %u holds a zero byte; a script is text", zero_at);
+    rc = zero_at ? 1 : command(b, word, count, out, notes, &own);
     fclose(out);
     answer = json_pack("{s:o, s:i, s:o, s:o}", "cmd", text_json(line), "rc", rc, "stdout",
                        text_json(text ? text : ""), "stderr", text_json(own.text));
@@ -271,11 +275,16 @@ static enum gw_status script_line(struct bench *b, const char *line, FILE *to, s
     return GW_OK;
 }
 
+struct place {                   /* in a script                                                */
+    unsigned line;               /* that was read last, from 1                                 */
+    unsigned zero_at;            /* the first one of this command with a zero byte; 0: none    */
+};
+
 /*
- * Reads the file's next line behind the @used bytes of *line, without its end. False: the file has
- * ended, or it is no text.
+ * Reads the file's next line behind the @used bytes of *line, without its end and with question
+ * marks for zero bytes. False: the file has ended.
  */
-static bool script_read(FILE *f, char **line, size_t *used, const char *path, struct gw_error *err)
+static bool script_read(FILE *f, char **line, size_t *used, struct place *at, struct gw_error *err)
 {
     char *part = NULL, *grown;
     size_t room = 0;
@@ -283,14 +292,15 @@ static bool script_read(FILE *f, char **line, size_t *used, const char *path, st
 
     while (n > 0 && (part[n - 1] == '\r' || part[n - 1] == '\n'))
         part[--n] = 0;
-    if (n >= 0 && strlen(part) != (size_t)n)
-        gw_fail(err, GW_SYNTAX, "%s: a line holds a zero byte; a script is text", path);
-    grown = n >= 0 && err->code == GW_OK ? realloc(*line, *used + (size_t)n + 1) : NULL;
+    at->line++;
+    for (char *zero; n >= 0 && (zero = memchr(part, 0, (size_t)n)); *zero = '?')
+        at->zero_at = at->zero_at ? at->zero_at : at->line;
+    grown = n >= 0 ? realloc(*line, *used + (size_t)n + 1) : NULL;
     if (grown) {
         memcpy(grown + *used, part, (size_t)n + 1);
         *used += (size_t)n;
         *line = grown;
-    } else if (n >= 0 && err->code == GW_OK) {
+    } else if (n >= 0) {
         gw_fail(err, GW_NOMEM, "out of memory for a line of tc");
     }
     free(part);
@@ -302,23 +312,25 @@ static bool script_read(FILE *f, char **line, size_t *used, const char *path, st
 static enum gw_status script(struct bench *b, const char *path, FILE *to, struct gw_error *err)
 {
     FILE *f = strcmp(path, "-") ? fopen(path, "r") : stdin;
+    struct place at = { 0 };
     char *line = NULL;
     size_t n = 0;
 
     if (!f)
         return gw_fail(err, GW_IO, "%s: %s", path, strerror(errno));
     gw_skip_bom(f);
-    for (; err->code == GW_OK && script_read(f, &line, &n, path, err); n = 0) {
+    for (; err->code == GW_OK && script_read(f, &line, &n, &at, err);
+         n = at.zero_at = 0) {
         const char *start = line + strspn(line, " \t");
 
         while (*start != '#' && n && line[n - 1] == '\\') {
             line[--n] = 0;
-            if (!script_read(f, &line, &n, path, err))
+            if (!script_read(f, &line, &n, &at, err))
                 break;
             start = line + strspn(line, " \t");
         }
         if (err->code == GW_OK && *start && *start != '#')
-            script_line(b, start, to, err);
+            script_line(b, start, at.zero_at, to, err);
     }
     if (ferror(f))
         gw_fail(err, GW_IO, "%s: %s", path, strerror(errno));

@@ -207,14 +207,14 @@ static enum gw_status drr_class_change(struct gw_qdisc *q, uint32_t classid, uin
 {
     const struct drr_class_conf *c = conf;
     struct drr *d = q->priv;
-    struct drr_class *x = drr_class(gw_class_find(&d->hash, classid));
+    struct drr_class *x = classid ? drr_class(gw_class_find(&d->hash, classid)) : NULL;
 
     (void)parent;
     (void)now_ps;
     if (given & 1 && !c->quantum)
         return gw_fail(err, GW_PARAM, "drr: quantum 0 of class %x:%x: it cannot be zero; 1514 "
                        "gives a full frame a turn", classid >> 16, classid & 0xffff);
-    if (!x && ((classid ^ q->handle) & 0xffff0000 || !(classid & 0xffff)))
+    if (!x && classid && (classid ^ q->handle) & 0xffff0000)
         return gw_fail(err, GW_PARAM, "drr: %x:%x cannot be a class of %x:", classid >> 16,
                        classid & 0xffff, q->handle >> 16);
     if (!x)

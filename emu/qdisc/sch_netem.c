@@ -1370,7 +1370,10 @@ static void netem_tc_show(const struct gw_qdisc *q, struct gw_tc_out *o)
     const struct netem *n = q->priv;
 
     o->u64(o, "limit", NULL, n->limit);
-    o->i64(o, NULL, "limit %lld", (int32_t)n->limit);
+    if (n->limit_auto && n->limit == UINT32_MAX)     /* tc has no word for it                  */
+        o->str(o, NULL, "limit %s", "auto");
+    else
+        o->i64(o, NULL, "limit %lld", (int32_t)n->limit);
     netem_show_delay(n, o);
     netem_show_chance(o, "loss-random", "loss", " loss ", n->loss, n->loss_rnd.rho);
     netem_show_model(n, o);

@@ -25,7 +25,7 @@ struct frame {                   /* what stands in front of the kind's own words
     struct gw_stab stab;
 };
 
-enum deed { MAKE, CHANGE };
+enum deed { MAKE, MAKE_ANYWAY, CHANGE };     /* ANYWAY: the verb need not be one that creates */
 
 struct plan {
     enum deed   deed;
@@ -204,6 +204,17 @@ static bool at_place(const struct gw_tree *t, const struct frame *f, struct gw_q
     return owner != NULL;
 }
 
+/*
+ * The line names no handle, and another kind than the one that stands there: `add`, `replace` and
+ * `change` hang up the new one, as Linux from 6.6 on and the stable 6.1 do; `link` does not.
+ */
+static enum deed other_kind(unsigned flags)
+{
+    if ((flags & GW_TC_CREATE) && (flags & (GW_TC_REPLACE | GW_TC_EXCL)))
+        return MAKE;
+    return flags ? CHANGE : MAKE_ANYWAY;
+}
+
 /* A new one or a change? The order of the questions is the kernel's. */
 static int decide_where(const struct gw_tree *t, const struct frame *f, unsigned flags,
                         struct plan *p, struct gw_error *err)
@@ -223,26 +234,30 @@ static int decide_where(const struct gw_tree *t, const struct frame *f, unsigned
     if (q && f->handle == q->handle)
         return GW_TC_GOOD;
     if (!f->handle) {
-        if (!q || ((flags & GW_TC_CREATE) && (flags & GW_TC_REPLACE) && f->kind &&
-                   strcmp(f->kind, q->kind)))
+        if (!q)
             p->deed = MAKE;
+        else if (f->kind && strcmp(f->kind, q->kind))
+            p->deed = other_kind(flags);
         return GW_TC_GOOD;
     }
     if (q && !(flags & GW_TC_REPLACE))
         return kernel_no(err, t, "NLM_F_REPLACE needed to override", f->parent_word);
     other = gw_tree_find(t, f->handle);
+    if (t->ingress && f->handle == INGRESS_HANDLE)
+        return kernel_no(err, t, flags & GW_TC_EXCL ? "Exclusivity flag on, cannot override" :
+                         "Invalid qdisc name: must match existing qdisc", f->handle_word);
     if (other)
         return kernel_no(err, t, "Cannot move an existing qdisc to a different parent", f->handle_word);
     p->deed = MAKE;
     return GW_TC_GOOD;
 }
 
-static int decide_make(const struct gw_tree *t, const struct frame *f, unsigned flags,
+static int decide_make(const struct gw_tree *t, const struct frame *f, bool may,
                        struct gw_error *err)
 {
     struct gw_qdisc *owner = f->parent == GW_TC_ROOT ? NULL : gw_tree_owner(t, f->parent);
 
-    if (!(flags & GW_TC_CREATE))
+    if (!may)
         return kernel_no(err, t, "Qdisc not found. To create specify NLM_F_CREATE flag", f->parent_word);
     if (f->block)
         return kernel_no(err, t, "Ingress block sharing is not supported", f->parent_word);
@@ -264,8 +279,8 @@ static int decide(const struct gw_tree *t, const struct frame *f, unsigned flags
 
     if (rc)
         return rc;
-    if (p->deed == MAKE)
-        return decide_make(t, f, flags, err);
+    if (p->deed != CHANGE)
+        return decide_make(t, f, p->deed == MAKE_ANYWAY || flags & GW_TC_CREATE, err);
     if (flags & GW_TC_EXCL)
         return kernel_no(err, t, "Exclusivity flag on, cannot modify", f->parent_word);
     if (f->kind && strcmp(f->kind, p->q->kind))
@@ -405,6 +420,10 @@ static int do_ingress(struct gw_tc_run *r, struct gw_tree *t, const struct frame
         t->ingress = NULL;
         return GW_TC_GOOD;
     }
+    if (!t->ingress && gw_tree_find(t, INGRESS_HANDLE))
+        return kernel_no(r->err, t, r->verb.flags & GW_TC_EXCL ?
+                         "Exclusivity flag on, cannot override" :
+                         "Invalid qdisc name: must match existing qdisc", f->parent_word);
     if (!t->ingress && !(r->verb.flags & GW_TC_CREATE))
         return kernel_no(r->err, t, "Qdisc not found. To create specify NLM_F_CREATE flag", f->parent_word);
     if (t->ingress && (r->verb.flags & GW_TC_EXCL))
@@ -480,7 +499,7 @@ static int with_kind(struct gw_tc_run *r, struct gw_tree *t, const struct frame 
         memset(&kernel, 0, sizeof kernel);
         no = decide(t, f, r->verb.flags | GW_TC_CREATE, &p, &kernel);
     }
-    if (!no && !r->verb.remove && p.deed == MAKE)
+    if (!no && !r->verb.remove && p.deed != CHANGE)
         return do_make(r, t, q, f);
     if (no)
         rc = GW_TC_NO(r->err, no, "%s", kernel.text);
@@ -500,7 +519,7 @@ static int without_kind(struct gw_tc_run *r, struct gw_tree *t, const struct fra
     if (r->verb.remove)
         return do_remove(r, t, f);
     rc = decide(t, f, r->verb.flags, &p, r->err);
-    if (!rc && p.deed == MAKE)
+    if (!rc && p.deed != CHANGE)
         return GW_TC_NO(r->err, GW_TC_KERNEL, "Error: Specified qdisc kind is unknown: none stands "
                         "behind \"%s\"", r->word[r->count - 1]);
     return rc ? rc : do_change(r, t, p.q, NULL, f);

@@ -531,7 +531,8 @@ static void show_class(struct gw_tc_run *r, struct gw_qdisc *q, const struct gw_
 
     o->open(o, NULL, false);
     o->str(o, "class", "class %s ", q->kind);
-    o->str(o, "handle", "%s ", gw_tc_id_text(cl->id, id));
+    if (cl->id)                                      /* a class of drr that got no number      */
+        o->str(o, "handle", "%s ", gw_tc_id_text(cl->id, id));
     if (parent == GW_TC_ROOT)
         o->flag(o, "root", "root ", true);
     else

@@ -376,6 +376,103 @@ for verb in check explain; do
 done
 rm note.yaml
 
+# A burst below what waits: nothing can leave, as in the kernel; the run says so instead of going on
+# for ever. A burst that suffices again lets all go. Also below htb, above netem, and for a peak rate.
+stuck_at() {
+    printf '%s\n' 'schema: 1' 'topology: {kind: pair, rate: 10mbit}' 'jobs:' \
+        '  - {name: p, traffic: frames, from: a, to: b, size: 1500, interval: 100us, count: 300}' 'tc:'
+    printf '  - "%s"\n' "${@:3}"
+    printf 'events:\n  - {at: 10ms, tc: "qdisc change dev v:a %s tbf rate 1mbit %s limit 1mb"}\n' "$1" "$2"
+}
+tbf='handle 2: tbf rate 1mbit burst 2k limit 1mb'
+while IFS='|' read -r place new tree; do
+    IFS=';' read -ra lines <<<"$tree"
+    stuck_at "$place" "$new" "${lines[@]}" >stuck.yaml
+    call check stuck.yaml
+    like "stuck: $tree: check" "$(cat err.txt)" 'frames above [0-9]+ bytes are dropped, because .*; those that a change finds waiting stay, and all behind them'
+    timeout 60 "$gw" run stuck.yaml --force -o stuck >out.txt 2>err.txt
+    is "stuck: $tree: exit code" $? 3
+    like "stuck: $tree: it says so" "$(cat err.txt)" 'nothing can happen any more at simulated 0\.029900 s'
+    printf '  - {at: 1s, tc: "qdisc change dev v:a %s tbf rate 1mbit burst 2k limit 1mb"}\n' "$place" >>stuck.yaml
+    timeout 60 "$gw" run stuck.yaml --force -o stuck >out.txt 2>err.txt
+    is "stuck: $tree: goes on" $? 0
+    like "stuck: $tree: all leave" "$(cat out.txt)" '101 packets delivered, 199 dropped'
+done <<ROWS
+root handle 2:|burst 2|qdisc add dev v:a root $tbf
+root handle 2:|burst 2k peakrate 2mbit mtu 2|qdisc add dev v:a root $tbf
+parent 1:1 handle 2:|burst 2|qdisc add dev v:a root handle 1: htb default 1;class add dev v:a parent 1: classid 1:1 htb rate 5mbit;qdisc add dev v:a parent 1:1 $tbf
+root handle 2:|burst 2|qdisc add dev v:a root $tbf;qdisc add dev v:a parent 2:1 handle 3: netem delay 1ms
+ROWS
+rm -r stuck stuck.yaml
+
+# What a change throws out is purged; no link was down.
+while IFS='|' read -r lost line tree; do
+    IFS=';' read -ra lines <<<"$tree"
+    stuck_at root 'burst 2k' "${lines[@]}" | sed "s/tc: \"qdisc change.*/tc: \"$line\"}/" >purge.yaml
+    call run purge.yaml --force -o purge
+    is "purged by $line: exit code" "$rc" 0
+    is "purged by $line" "$(sqlite3 purge/records.sqlite 'select reason, sum(pkts) from link_drop group by 1')" "purged|$lost"
+done <<'ROWS'
+92|qdisc change dev v:a root handle 1: ets bands 1|qdisc add dev v:a root handle 1: ets bands 3;filter add dev v:a parent 1: matchall classid 1:3
+99|class add dev v:a parent 1:1 classid 1:2 htb rate 1mbit|qdisc add dev v:a root handle 1: htb default 1;class add dev v:a parent 1: classid 1:1 htb rate 1mbit;qdisc add dev v:a parent 1:1 handle 2: netem delay 1ms
+ROWS
+rm -r purge purge.yaml
+
+# A zero byte is a matter of its line alone.
+is 'script: a zero byte' "$(printf 'qdisc add dev x root pfifo\n# \nqdisc add dev y ro\0ot pfifo \\\n limit 3\n-j qdisc show dev x\n' | "$gw" tc --script -)" \
+    '{"cmd":"qdisc add dev x root pfifo","rc":0,"stdout":"","stderr":""}
+{"cmd":"qdisc add dev y ro?ot pfifo  limit 3","rc":1,"stdout":"","stderr":"line 3 holds a zero byte; a script is text"}
+{"cmd":"-j qdisc show dev x","rc":0,"stdout":"[{\"kind\":\"pfifo\",\"handle\":\"8001:\",\"root\":true,\"refcnt\":2,\"options\":{\"limit\":1000}}]\n","stderr":""}'
+# What netem shows of `limit auto` can be typed back; tc shows the number itself as -1.
+is 'netem: limit auto' "$(script 'qdisc add dev x root netem limit auto delay 1ms
+qdisc add dev y root netem limit 4294967295
+qdisc show' | grep -o 'limit [^ ]*' | tail -n 2 | tr '\n' ' ')" 'limit auto limit -1\n","stderr":""} '
+
+# Without a handle, add and change of another kind hang up the new one; `link` does not.
+is 'another kind, no handle' "$(script 'qdisc add dev x root pfifo
+qdisc add dev x root netem delay 1ms
+qdisc change dev x root sfq
+qdisc link dev x root tbf rate 1mbit burst 10k latency 1s
+qdisc add dev x root sfq
+qdisc add dev x root handle 7: pfifo
+qdisc replace dev x root handle 1: prio
+qdisc add dev x parent 1:1 pfifo
+qdisc change dev x parent 1:1 netem
+qdisc change dev x parent 1:2 netem
+qdisc show dev x' | sed 's/.*"rc":\([0-9]*\),"stdout":"\(.*\)","stderr.*/\1 \2/; s/ *\\n/;/g')" '0 
+0 
+0 
+2 
+2 
+2 
+0 
+0 
+0 
+2 
+0 qdisc prio 1: root refcnt 2 bands 3 priomap 1 2 2 2 1 2 0 0 1 1 1 1 1 1 1 1;qdisc netem 8005: parent 1:1 limit 1000;'
+is 'ffff: is one place' "$(script 'qdisc add dev x root handle ffff: pfifo
+qdisc add dev x ingress
+qdisc add dev y clsact
+qdisc add dev y root handle ffff: pfifo
+qdisc replace dev y root handle ffff: pfifo' | grep -o '"rc":.' | tr -d '\n')" '"rc":0"rc":2"rc":0"rc":2"rc":2'
+is 'classes of drr without a number' "$(script 'qdisc add dev x root handle 1: drr
+class add dev x parent 1: classid 1:0 drr
+class add dev x parent 1: drr quantum 500
+class add dev x parent 1: drr quantum 600
+class replace dev x parent 1: drr quantum 700
+class change dev x parent 1: drr quantum 700
+class change dev x parent 1: classid 1: drr quantum 800
+class add dev x parent 1: classid 1:5 drr
+class show dev x' | sed 's/.*"rc":\([0-9]*\),"stdout":"\(.*\)","stderr.*/\1 \2/; s/ *\\n/;/g')" '0 
+0 
+0 
+0 
+0 
+2 
+0 
+0 
+0 class drr 1: root quantum 800b;class drr root quantum 500b;class drr root quantum 600b;class drr root quantum 700b;class drr 1:5 root quantum 1514b;'
+
 # tag(flow ...) is the number of the connection, from 0: the first one is never above 0.
 printf '%s\n' 'schema: 1' 'topology: {kind: star, hosts: 4, link: {rate: 1gbit, delay: 10us}}' 'transport: {kind: tcp}' \
     'jobs: [{traffic: flows, flows: [{from: h0, to: h1, bytes: 10kB}, {from: h2, to: h3, bytes: 10kB, start: 1ms}]}]' \

@@ -9,7 +9,8 @@
  * fixed sequence of numbers. Every third line adds to an empty device, the next changes, the next
  * replaces, so that what a change keeps and resets is seen, too. Behind each line stands a `show`.
  * A line `@fresh DEV` asks for a new device without a speed, of 1000 packets' queue length. Groups
- * are disciplines, or `recorded`; none named means all.
+ * are disciplines, `recorded`, or `places` (what verbs do where something stands already); none named
+ * means all.
  *
  * KERNEL holds, for each line of the script that is not a `@fresh`, what tc printed and then,
  * behind a byte 036, its exit code. GRADWIRE is the output of `gradwire tc --script` of the same
@@ -360,6 +361,42 @@ static void generate_recorded(const char *path)
     json_decref(all);
 }
 
+/*
+ * Where a pfifo stands, each verb with the same and another kind, with the handle that stands there,
+ * another one or none, at the root and below a class; then numbers of classes and of ingress.
+ */
+static void generate_places(void)
+{
+    static const char *const verbs[] = { "add", "change", "replace", "link" };
+    static const char *const handles[] = { "", " handle 5:", " handle 6:" };
+    static const char *const kinds[] = { "pfifo limit 7", "netem delay 1ms" };
+    static const char *const rest[] = {
+        "qdisc replace dev p0 root handle 1: drr", "class add dev p0 parent 1: classid 1:0 drr",
+        "class add dev p0 parent 1: drr quantum 500", "class replace dev p0 parent 1: drr",
+        "class change dev p0 parent 1: drr quantum 700", "class show dev p0",
+        "class add dev p0 parent 1: classid 1:0 drr", "class del dev p0 classid 1:0",
+        "class show dev p0", "qdisc del dev p0 root", "qdisc add dev p0 root handle ffff: pfifo",
+        "qdisc add dev p0 ingress", "qdisc replace dev p0 clsact", "qdisc del dev p0 root",
+        "qdisc add dev p0 ingress", "qdisc add dev p0 root handle ffff: pfifo",
+        "qdisc replace dev p0 root handle ffff: pfifo", "qdisc show dev p0",
+    };
+
+    puts("@fresh p0");
+    for (uint32_t i = 0; i < 2 * 4 * 2 * 2 * 3; i++) {
+        const char *where = i < 48 ? "root" : "parent 1:2";
+
+        if (i == 48)
+            puts("qdisc replace dev p0 root handle 1: prio");
+        printf("qdisc del dev p0 %s\nqdisc add dev p0 %s%s pfifo\n", where, where,
+               handles[i / 6 % 2]);
+        printf("qdisc %s dev p0 %s%s %s\n", verbs[i / 12 % 4], where, handles[i % 3],
+               kinds[i / 3 % 2]);
+        puts("qdisc show dev p0");
+    }
+    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++)
+        puts(rest[i]);
+}
+
 /* ---- comparison ----------------------------------------------------------------------------- */
 
 struct reply {
@@ -567,7 +604,8 @@ static void open_group(struct tally *t, const char *dev)
 {
     *t = (struct tally){ .shown = *dev == 'r' ? t->shown : 0 };
     snprintf(t->group, sizeof t->group, "%s",
-             *dev == 'g' ? disciplines[strtoul(dev + 1, NULL, 10)].kind : "recorded");
+             *dev == 'g' ? disciplines[strtoul(dev + 1, NULL, 10)].kind :
+             *dev == 'p' ? "places" : "recorded");
 }
 
 static bool close_group(const struct tally *t, unsigned *passed, unsigned *failed)
@@ -633,6 +671,8 @@ int main(int argc, char **argv)
     if (argc >= 3 && !strcmp(argv[1], "generate")) {
         if (asked_for("recorded", argv + 3, argc - 3))
             generate_recorded(argv[2]);
+        if (asked_for("places", argv + 3, argc - 3))
+            generate_places();
         for (uint32_t i = 0; i < sizeof disciplines / sizeof *disciplines; i++)
             if (asked_for(disciplines[i].kind, argv + 3, argc - 3))
                 generate_discipline(&disciplines[i], i);

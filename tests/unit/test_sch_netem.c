@@ -214,7 +214,7 @@ static void test_words(void)
         { "", 0, "limit 1000" },
         { "limit 1k", 0, "limit 1024" },
         { "limit 4294967295", 0, "limit -1" },
-        { "limit auto", 0, "limit -1" },
+        { "limit auto", 0, "limit auto" },
         { "limit x", 1, "" }, { "limit", 255, "" }, { "limit -1", 1, "" },
         { "delay 10ms", 0, "limit 1000 delay 10ms" },
         { "delay 10us", 0, "limit 1000 delay 9us" },
