@@ -120,7 +120,7 @@ static void count_msg(void *ctx, const struct rt_dry_msg *m)
     }
     load_path(x, m);
     rate = x->pair_s ? loss_rate(x, m) : 0;
-    if (rate > 0) {
+    if (rate > 0 && x->c->loss_based) {
         double *t = &x->pair_s[(size_t)m->src_node * x->c->net->nodes + m->dst_node];
 
         *t += (double)m->bytes * 8 / rate;

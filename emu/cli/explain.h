@@ -11,6 +11,7 @@ struct explain_conf {
     struct net *net;
     struct rt  *rt;
     uint32_t    streams;         /* of the study's transport                                   */
+    bool        loss_based;      /* its window follows losses                                  */
     uint32_t    jobs;
     uint32_t    events;          /* timed changes                                              */
     uint64_t    first_event_ps;

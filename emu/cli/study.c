@@ -1370,6 +1370,9 @@ static struct explain_conf explain_of(const struct gw_study *s)
     struct explain_conf c = { .name = s->name, .net = s->net, .rt = s->rt,
                               .streams = s->transport ? s->transport->streams : 1,
                               .jobs = s->job_count, .first_event_ps = GW_NEVER };
+    const struct gw_cc_ops *cc = s->transport && s->transport->cc ? s->transport->cc->ops : NULL;
+
+    c.loss_based = cc && cc->loss_based;
 
     for (const struct study_event *e = s->events; e; e = e->next) {
         c.events++;
@@ -1444,9 +1447,50 @@ static void suspicious_offloads(struct gw_study *s)
              "gro_flush_timeout says how long it waits for the next one, e.g. 20us");
 }
 
+/* Is there a switch, and are all disciplines of switches plain FIFOs? */
+static bool plain_switches(const struct net *n)
+{
+    bool any = false;
+
+    for (uint32_t i = 0; i < n->ports; i++) {
+        const struct gw_qdisc *root = n->port[i].tree->root;
+        uint64_t pkts, bytes;
+
+        if (n->graph->node[n->port[i].from].kind == GW_NODE_HOST)
+            continue;
+        if (root && !root->ops->fifo_limits(root, &pkts, &bytes))
+            return false;
+        any = true;
+    }
+    return any;
+}
+
+static void suspicious_transports(struct gw_study *s)
+{
+    char text[512];
+
+    if (s->problem.count || !plain_switches(s->net))
+        return;
+    for (const struct net_transport *t = s->net->transports; t; t = t->next) {
+        const struct gw_cc_ops *cc = t->cc ? t->cc->ops : NULL;
+
+        if (t->ops->fifo_advice) {
+            snprintf(text, sizeof text, "transport %s: %s", t->entry->plugin->name,
+                     t->ops->fifo_advice);
+            warn(s, text);
+        }
+        if (cc && cc->fifo_advice) {
+            snprintf(text, sizeof text, "transport %s, cc %s: %s", t->entry->plugin->name,
+                     t->cc->plugin->name, cc->fifo_advice);
+            warn(s, text);
+        }
+    }
+}
+
 static void suspicious(struct gw_study *s)
 {
     suspicious_offloads(s);
+    suspicious_transports(s);
     for (uint32_t i = 0; i < s->net->ports; i++) {
         gw_tree_advise(s->net->port[i].tree, warn, s);
         if (s->net->port[i].channel)

@@ -140,12 +140,15 @@ static const struct part {
       "queue discipline stands alone; log it, and compare when each frame left: `gradwire help "
       "packets`." },
     { "packets",
-      "`log: [{dev: \"v:a\", kind: packets}]` writes DIR/packets-v-a.csv, a row for each test frame "
-      "(`gradwire help frames`) that came to the device: job, flow, seq, size_bytes; sent_ps: it "
-      "came to the device, in picoseconds of simulated time; received_ps: it was at the other end, "
-      "empty if it never was; ce: with a congestion mark; flips: its flipped bits; lost: why it "
-      "never came, as in the table link_drop of the records, empty if it came or is still on its "
-      "way. A copy has a row of its own, also one that is lost. Real headers of all packets are in a capture: `gradwire "
+      "`log: [{dev: \"v:a\", kind: packets}]` writes DIR/packets-v-a.csv, a row for each packet "
+      "that came to the device, but pause frames: job, flow, seq, size_bytes; sent_ps: it came to "
+      "the device, in picoseconds of simulated time; received_ps: it was at the other end, empty if "
+      "it never was; ce: with a congestion mark; flips: its flipped bits; lost: why it never came, "
+      "as in the table link_drop of the records, empty if it came or is still on its way; what: "
+      "frame, data, ack, open, close or other. A copy has a row of its own, also one that is lost. "
+      "Of a test frame (`gradwire help frames`) flow and seq are the study's; of a transport's "
+      "packet flow is the conn of the records, seq the packet's number, with tcp the first byte of "
+      "the stream that it carries or, of an ACK, wants. Real headers are in a capture: `gradwire "
       "help capture`." },
     { "buffer",
       "`buffer:` gives switches a packet memory that their ports share with dynamic thresholds." },

@@ -279,6 +279,7 @@ static bool expectation_holds(const struct run *r, struct sqlite3 *db, const cha
     bool            holds = false;
     double          found = NAN;
 
+    fflush(r->cli->out);                    /* its table stands before the sentence            */
     if (gw_expect_eval(text, look_up, db, &holds, &found, &err) != GW_OK)
         fprintf(r->cli->err, "expect failed: %s\n", err.text);
     else if (!holds)

@@ -943,11 +943,14 @@ static enum gw_status read_map(struct reading *r, struct gw_value *map, const ch
 static void missing_text(const struct gw_param *row, char *buf, size_t n)
 {
     const char *help = row->help ? row->help : "";
-    int length = (int)strcspn(help, ".;");
+    int length = 0;
 
+    while (help[length] && help[length] != ';' &&   /* the first sentence, "..." is none        */
+           (help[length] != '.' || help[length + 1] == '.' || (length && help[length - 1] == '.')))
+        length++;
     if (length)
         snprintf(buf, n, "%.60s must be given, it has no default (%c%.*s)", row->name,
-                 tolower((unsigned char)*help), length > 100 ? 99 : length - 1, help + 1);
+                 tolower((unsigned char)*help), length > 240 ? 239 : length - 1, help + 1);
     else
         snprintf(buf, n, "%.60s must be given, it has no default", row->name);
 }

@@ -1181,7 +1181,8 @@ static struct gw_pkt *pkt_copy(void *net, const struct gw_pkt *p)
         }
         memcpy(ext_at(n, d), ext_at(n, p), ext_stride(n));
     }
-    net_log_copy(n, d);
+    if (GW_UNLIKELY(n->logs))
+        net_log_copy(n, p, d);
     return d;
 }
 
@@ -1212,15 +1213,19 @@ static void timer_stop(void *net, struct gw_timer *t)
     gw_engine_timer_stop(((struct net *)net)->engine, t);
 }
 
-static bool pkt_facts(void *net, const struct gw_pkt *p, struct gw_pkt_facts *facts)
+bool net_pkt_facts(struct net *n, const struct gw_pkt *p, struct gw_pkt_facts *facts)
 {
-    struct net *n = net;
     const struct net_conn *c = p->flags & GW_PKT_FRAME ? NULL : n->conn[p->flow];
 
     *facts = (struct gw_pkt_facts){ .number = UINT64_MAX };
     if (c && c->tp->ops->describe)
         c->tp->ops->describe(p, facts);
     return facts->what != 0;
+}
+
+static bool pkt_facts(void *net, const struct gw_pkt *p, struct gw_pkt_facts *facts)
+{
+    return net_pkt_facts(net, p, facts);
 }
 
 static void trace(struct gw_tx *tx, const char *line, uint64_t now_ps)

@@ -256,6 +256,7 @@ void net_free(struct net *n)
         free(t->path);
         free(t);
     }
+    free(n->log_map.at);
     for (uint32_t i = 0; n->port && i < n->ports; i++) {
         struct net_port *o = &n->port[i];
 
@@ -419,6 +420,8 @@ enum gw_status net_add_log(struct net *n, uint32_t id, const char *path, struct 
         return gw_fail(err, GW_NOMEM, "out of memory for a packet log");
     }
     n->port[id].log = l;
+    n->logs++;
+    n->keep_conns = true;
     return GW_OK;
 }
 
@@ -474,6 +477,12 @@ static const char *lost_key(uint8_t why)
     return why < GW_ARRAY_LEN(key) ? key[why] : "";
 }
 
+static const char *what_key(uint8_t what)
+{
+    return !what ? "frame" : what == NET_LOG_OTHER ? "other" : what & GW_WHAT_OPEN ? "open"
+           : what & GW_WHAT_DATA ? "data" : what & GW_WHAT_CLOSE ? "close" : "ack";
+}
+
 enum gw_status net_write_logs(struct net *n, struct gw_error *err)
 {
     if (write_traces(n, err) != GW_OK)
@@ -488,7 +497,7 @@ enum gw_status net_write_logs(struct net *n, struct gw_error *err)
         if (!f)
             return gw_fail(err, GW_IO, "%s: cannot be created: %m; the packet log needs a new "
                            "file in a directory that can be written", l->path);
-        fputs("job,flow,seq,size_bytes,sent_ps,received_ps,ce,flips,lost\n", f);
+        fputs("job,flow,seq,size_bytes,sent_ps,received_ps,ce,flips,lost,what\n", f);
         for (uint64_t k = 0; k < l->count; k++) {
             const struct net_log_row *r = &l->row[k];
 
@@ -496,7 +505,7 @@ enum gw_status net_write_logs(struct net *n, struct gw_error *err)
                     r->size_bytes, (unsigned long long)r->sent_ps);
             if (r->received_ps != GW_NEVER)
                 fprintf(f, "%llu", (unsigned long long)r->received_ps);
-            fprintf(f, ",%u,%u,%s\n", r->ce, r->flips, lost_key(r->lost));
+            fprintf(f, ",%u,%u,%s,%s\n", r->ce, r->flips, lost_key(r->lost), what_key(r->what));
         }
         if (ferror(f) | fclose(f))
             return gw_fail(err, GW_IO, "%s: writing failed: %m; free some disk space", l->path);

@@ -242,12 +242,22 @@ struct net_pair {                 /* persistent streams between two ranks of a j
     bool     busy;                /* fluid: one is under way                                    */
 };
 
-struct net_log_row {              /* a frame's, or a copy's                                     */
+#define NET_LOG_OTHER 255u        /* what: of a transport, but neither data nor ACK             */
+struct net_log_row {              /* a packet's, or a copy's                                    */
     uint64_t sent_ps, received_ps;
-    uint64_t seq;
+    uint64_t seq;                 /* a frame's or packet's number, else a byte of the stream    */
     uint32_t job, flow, size_bytes;
     uint8_t  ce, flips;
     uint8_t  lost;                /* enum gw_drop_reason; GW_DROP_COUNT: it was not             */
+    uint8_t  what;                /* or of enum gw_pkt_what; 0: a test frame                    */
+};
+
+struct net_log_map {              /* packets of transports -> places of their rows              */
+    struct net_log_place {
+        const struct gw_pkt *pkt; /* NULL: free                                                 */
+        uint64_t place;           /* 0 if free                                                  */
+    } *at;
+    uint32_t cap, used;           /* cap: a power of two, or 0                                  */
 };
 
 struct net_trace {                /* lines of all senders of a job                              */
@@ -310,6 +320,8 @@ struct net {
     struct net_chunks conn_chunks; /* memory of flows                                           */
     uint32_t tx_at, rx_at, cc_at, conn_bytes;     /* private parts, of the newest flow's kind     */
     struct net_transport *transports;
+    uint32_t logs;                /* packet logs                                                */
+    struct net_log_map log_map;
     uint32_t fluid_count;
     uint64_t *link_rate_bps;
     /* slabs */
@@ -410,7 +422,9 @@ void net_refuse(struct net *n, struct net_port *o, struct gw_pkt *p, enum gw_dro
 uint64_t net_nic_room(struct gw_tx *tx, uint64_t now_ps);
 void net_port_timer_init(struct net_port *o);
 /* A copy of a test frame that is on a logged link gets a row of its own. */
-void net_log_copy(struct net *n, struct gw_pkt *copy);
+void net_log_copy(struct net *n, const struct gw_pkt *p, struct gw_pkt *copy);
+/* What the transport of @p says of it; false: nothing. */
+bool net_pkt_facts(struct net *n, const struct gw_pkt *p, struct gw_pkt_facts *facts);
 
 /* conn.c */
 /* Keeps @p, which may be NULL, until net_chunks_free(); returns it, NULL (and @p is freed): out of

@@ -24,18 +24,125 @@
 /* ---- packet log --------------------------------------------------------------------------- */
 
 /*
- * Between the two ends of a logged link a test frame carries the place of its row in tp[2]: port + 1
- * in the upper bits, the row's number in the lower ones; 0 elsewhere.
+ * Between the two ends of a logged link a packet has the place of its row: port + 1 in the upper bits,
+ * the row's number in the lower ones, 0 elsewhere. A test frame carries it in tp[2], where others have
+ * their transport's header; theirs stands in a hash table by the packet's address, linear probing.
  */
 #define LOG_PORT_SHIFT 40
 
+static uint32_t log_slot(const struct net_log_map *m, const struct gw_pkt *p)
+{
+    uint32_t i = (uint32_t)gw_mix64((uintptr_t)p) & (m->cap - 1);
+
+    while (m->at[i].pkt && m->at[i].pkt != p)
+        i = (i + 1) & (m->cap - 1);
+    return i;
+}
+
+static bool log_map_grow(struct net_log_map *m)
+{
+    struct net_log_map old = *m;
+
+    if (m->cap && m->used < m->cap / 2)
+        return true;
+    m->cap = old.cap ? 2 * old.cap : 1024;
+    m->at = calloc(m->cap, sizeof *m->at);
+    if (!m->at) {
+        *m = old;
+        return false;
+    }
+    for (uint32_t i = 0; i < old.cap; i++)
+        if (old.at[i].pkt)
+            m->at[log_slot(m, old.at[i].pkt)] = old.at[i];
+    free(old.at);
+    return true;
+}
+
+static bool log_map_set(struct net_log_map *m, const struct gw_pkt *p, uint64_t place)
+{
+    uint32_t i;
+
+    if (!log_map_grow(m))
+        return false;
+    i = log_slot(m, p);
+    m->used += !m->at[i].pkt;
+    m->at[i] = (struct net_log_place){ p, place };
+    return true;
+}
+
+/* Takes @p out; those behind it move up, so that each stays reachable from its own slot. */
+static void log_map_clear(struct net_log_map *m, const struct gw_pkt *p)
+{
+    uint32_t mask = m->cap - 1, hole = m->cap ? log_slot(m, p) : 0;
+
+    if (!m->cap || !m->at[hole].pkt)
+        return;
+    m->used--;
+    for (uint32_t i = (hole + 1) & mask; m->at[i].pkt; i = (i + 1) & mask) {
+        uint32_t home = (uint32_t)gw_mix64((uintptr_t)m->at[i].pkt) & mask;
+
+        if (((i - home) & mask) < ((i - hole) & mask))
+            continue;
+        m->at[hole] = m->at[i];
+        hole = i;
+    }
+    m->at[hole] = (struct net_log_place){ 0 };
+}
+
+/* 0: @p is not between the ends of a logged link. */
+static uint64_t log_place(const struct net *n, const struct gw_pkt *p)
+{
+    if (gw_pkt_is_pause(p))
+        return 0;
+    if (p->flags & GW_PKT_FRAME)
+        return p->tp[2];
+    return n->log_map.used ? n->log_map.at[log_slot(&n->log_map, p)].place : 0;
+}
+
+static bool log_set_place(struct net *n, struct gw_pkt *p, uint64_t place)
+{
+    if (!(p->flags & GW_PKT_FRAME))
+        return log_map_set(&n->log_map, p, place);
+    p->tp[2] = place;
+    return true;
+}
+
+static void log_forget(struct net *n, struct gw_pkt *p)
+{
+    if (p->flags & GW_PKT_FRAME)
+        p->tp[2] = 0;
+    else
+        log_map_clear(&n->log_map, p);
+}
+
 static struct net_log_row *log_row(struct net *n, const struct gw_pkt *p)
 {
-    uint64_t port = p->tp[2] >> LOG_PORT_SHIFT;
+    uint64_t place = log_place(n, p);
 
-    if (!(p->flags & GW_PKT_FRAME) || gw_pkt_is_pause(p) || !port)
+    if (!place)
         return NULL;
-    return &n->port[port - 1].log->row[p->tp[2] & ((UINT64_C(1) << LOG_PORT_SHIFT) - 1)];
+    return &n->port[(place >> LOG_PORT_SHIFT) - 1].log->
+               row[place & ((UINT64_C(1) << LOG_PORT_SHIFT) - 1)];
+}
+
+/* Whose packet it is, and which one. */
+static void log_identity(struct net *n, const struct gw_pkt *p, struct net_log_row *r)
+{
+    const struct net_conn *c;
+    struct gw_pkt_facts f;
+
+    if (p->flags & GW_PKT_FRAME) {
+        r->job = (uint32_t)(p->tp[1] >> 32);
+        r->flow = (uint32_t)p->tp[1];
+        r->seq = p->tp[0];
+        return;
+    }
+    c = n->conn[p->flow];
+    r->job = c ? c->job : GW_NONE;
+    r->flow = p->flow;
+    net_pkt_facts(n, p, &f);
+    r->seq = f.number != UINT64_MAX ? f.number : f.offset;
+    r->what = f.what ? f.what : NET_LOG_OTHER;
 }
 
 static void log_add(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t sent_ps)
@@ -43,40 +150,47 @@ static void log_add(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_
     struct net_log *l = o->log;
     struct net_log_row *r;
 
-    if (!(p->flags & GW_PKT_FRAME) || gw_pkt_is_pause(p))
+    if (gw_pkt_is_pause(p))
         return;
-    p->tp[2] = 0;
+    log_forget(n, p);
     if (l->count == l->cap) {
         uint64_t cap = l->cap ? l->cap * 2 : 1024;
 
         r = realloc(l->row, cap * sizeof *r);
         if (!r) {
-            net_fail(n, GW_NOMEM, "out of memory in the packet log; log fewer frames");
+            net_fail(n, GW_NOMEM, "out of memory in the packet log; log fewer packets");
             return;
         }
         l->row = r;
         l->cap = cap;
     }
-    l->row[l->count] = (struct net_log_row){
-        .sent_ps = sent_ps, .received_ps = GW_NEVER, .seq = p->tp[0], .lost = GW_DROP_COUNT,
-        .job = (uint32_t)(p->tp[1] >> 32), .flow = (uint32_t)p->tp[1], .size_bytes = p->len_bytes };
-    p->tp[2] = (uint64_t)(o->id + 1) << LOG_PORT_SHIFT | l->count++;
+    if (!log_set_place(n, p, (uint64_t)(o->id + 1) << LOG_PORT_SHIFT | l->count)) {
+        net_fail(n, GW_NOMEM, "out of memory in the packet log; log fewer packets");
+        return;
+    }
+    r = &l->row[l->count++];
+    *r = (struct net_log_row){ .sent_ps = sent_ps, .received_ps = GW_NEVER, .lost = GW_DROP_COUNT,
+                               .size_bytes = p->len_bytes };
+    log_identity(n, p, r);
 }
 
-void net_log_copy(struct net *n, struct gw_pkt *copy)
+void net_log_copy(struct net *n, const struct gw_pkt *p, struct gw_pkt *copy)
 {
-    const struct net_log_row *r = log_row(n, copy);
+    uint64_t place = log_place(n, p);
+    const struct net_log_row *r = log_row(n, p);
 
     if (r)
-        log_add(n, &n->port[(copy->tp[2] >> LOG_PORT_SHIFT) - 1], copy, r->sent_ps);
+        log_add(n, &n->port[(place >> LOG_PORT_SHIFT) - 1], copy, r->sent_ps);
 }
 
-static void log_lost(struct net *n, const struct gw_pkt *p, enum gw_drop_reason why)
+static void log_lost(struct net *n, struct gw_pkt *p, enum gw_drop_reason why)
 {
     struct net_log_row *r = log_row(n, p);
 
-    if (r)
-        r->lost = (uint8_t)why;
+    if (!r)
+        return;
+    r->lost = (uint8_t)why;
+    log_forget(n, p);
 }
 
 static void log_receive(struct net *n, struct gw_pkt *p, uint64_t now_ps)
@@ -88,7 +202,7 @@ static void log_receive(struct net *n, struct gw_pkt *p, uint64_t now_ps)
     r->received_ps = now_ps;
     r->ce = p->ecn == GW_ECN_CE;
     r->flips = (uint8_t)(net_flips(n, p) ? net_flips(n, p)->count : 0);
-    p->tp[2] = 0;
+    log_forget(n, p);
 }
 
 /* ---- books -------------------------------------------------------------------------------- */
@@ -101,9 +215,9 @@ void net_drop(struct net *n, struct net_port *o, struct gw_pkt *p, enum gw_drop_
         o->drops[why]++;
     n->drops[why]++;
     n->pkts_dropped++;
-    if (p->flags & GW_PKT_FRAME)
+    if (GW_UNLIKELY(n->logs))
         log_lost(n, p, why);
-    else if (n->conn[p->flow])
+    if (!(p->flags & GW_PKT_FRAME) && n->conn[p->flow])
         n->conn[p->flow]->dropped_pkts++;
     net_pkt_free(n, p);
 }
@@ -118,6 +232,8 @@ void net_refuse(struct net *n, struct net_port *o, struct gw_pkt *p, enum gw_dro
         return;
     }
     o->drops[why]++;
+    if (GW_UNLIKELY(n->logs))
+        log_lost(n, p, why);
     p->src = p->dst;
     p->dst = node;
     p->flags |= GW_PKT_REVERSE;

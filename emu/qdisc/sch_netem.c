@@ -944,18 +944,17 @@ static void netem_hold(struct gw_qdisc *q, struct gw_pkt *p, int64_t ns)
 static bool netem_delay(struct gw_qdisc *q, struct netem *n, struct gw_pkt *p, int64_t now_ns)
 {
     int64_t last, delay = netem_draw_time(q, n->latency_ns, (int32_t)n->jitter_ns, &n->delay_rnd,
-                                          &n->dist), drawn = delay;
+                                          &n->dist);
 
+    /* Behind a rate it is not added to a longer queue, which this delay has made longer. */
+    netem_hold(q, p, delay);
     if (n->rate.bytes_per_s) {
         if (netem_last(n, &last)) {
             delay -= last - now_ns;
             delay = delay < 0 ? 0 : delay;
             now_ns = last;
         }
-        netem_hold(q, p, delay < drawn ? delay : drawn);
         delay += netem_tx_ns(&n->rate, p->sched_bytes);
-    } else {
-        netem_hold(q, p, delay);
     }
     n->counter++;
     return gw_delayline_add(&n->line, now_ns + delay, p);

@@ -391,6 +391,7 @@ static const struct gw_cc_ops cubic_ops = {
     .on_loss         = cubic_on_loss,
     .on_timeout      = cubic_on_timeout,
     .on_idle_restart = cubic_on_idle_restart,
+    .loss_based      = true,
 };
 
 static const struct gw_param cubic_params[] = {

@@ -173,6 +173,8 @@ static const struct gw_cc_ops dcqcn_ops = {
     .on_ack     = dcqcn_on_ack,
     .on_loss    = dcqcn_on_loss,
     .on_timeout = dcqcn_on_timeout,
+    .fifo_advice = "nothing in the network marks packets, without which it never slows down: "
+                   "`qdisc: [{dev: switches, kind: ecn_threshold}]` does",
     .on_cnp     = dcqcn_on_cnp,
     .on_sent    = dcqcn_on_sent,
     .fini       = dcqcn_fini,

@@ -98,6 +98,9 @@ static const struct gw_cc_ops dctcp_ops = {
     .on_ack     = dctcp_on_ack,
     .on_loss    = dctcp_on_loss,
     .on_timeout = dctcp_on_timeout,
+    .loss_based = true,
+    .fifo_advice = "nothing in the network marks packets, without which it is reno: "
+                   "`qdisc: [{dev: switches, kind: ecn_threshold}]` does",
     .ecn        = GW_CC_ECN_EXACT,
 };
 

@@ -52,6 +52,7 @@ static const struct gw_cc_ops reno_ops = {
     .on_ack     = reno_on_ack,
     .on_loss    = reno_on_loss,
     .on_timeout = reno_on_timeout,
+    .loss_based = true,
 };
 
 GW_PLUGIN(gw_cc_newreno) = {

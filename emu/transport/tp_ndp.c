@@ -521,6 +521,8 @@ static const struct gw_transport_ops ndp_ops = {
     .encode       = ndp_encode,
     .wire_bytes   = ndp_wire_bytes,
     .describe     = ndp_describe,
+    .fifo_advice  = "nothing in the network trims packets, so each loss is a timeout: "
+                    "`qdisc: [{dev: switches, kind: ndp}]` does",
 };
 
 static const struct gw_param ndp_params[] = {

@@ -477,6 +477,8 @@ static const struct gw_transport_ops uec_ops = {
     .encode       = uec_encode,
     .wire_bytes   = uec_wire_bytes,
     .describe     = uec_describe,
+    .fifo_advice  = "nothing in the network trims packets, so each loss is a timeout: "
+                    "`qdisc: [{dev: switches, kind: ndp}]` does",
 };
 
 static const struct gw_param uec_params[] = {

@@ -99,7 +99,12 @@ struct gw_cc_ops {
     /* Optional: an ACK with a sample that may end recovery, before it does, while cwnd_bytes is what
      * recovery has left; on_ack, if it is called for that ACK, then comes with rtt_ps 0. */
     void (*on_sample)(struct gw_cc *cc, const struct gw_cc_ack *ack);
-    void (*spare[7])(void);
+    /* Loss halves its window or nearly so: what is lost with probability p leaves it about
+     * sqrt(1.5 / p) segments a round trip. For what `explain` says. */
+    bool loss_based;
+    /* Optional: what it lacks where all switch ports are plain FIFOs, for a warning. */
+    const char *fifo_advice;
+    void (*spare[5])(void);
 };
 
 struct gw_cc {
@@ -291,7 +296,8 @@ struct gw_transport_ops {
     /* Of who emits super-packets: makes the transport's header of @p that of segment @i; the rest of
      * @p is the host's and still says what the super-packet was. */
     void (*segment)(struct gw_pkt *p, uint32_t i);
-    void (*spare[3])(void);
+    const char *fifo_advice;   /* optional: as a congestion control's                           */
+    void (*spare[2])(void);
 };
 
 #endif

@@ -107,4 +107,33 @@ fec|d:10:1|0 1 0 102400|201 205
 fec|D:10:11:1|0 2 0 102400|201 205
 fec|D:10:12:1|0 3 0 99328|201 205
 TABLE
+
+# The log of a device has a row for each packet, of transports too: the 190 of a go-back-n, one lost;
+# with TCP all that came, was lost, was copied, each once.
+script "$gbn" d:10:1 >/dev/null
+sed 's/^jobs/log: [{dev: "l:s", kind: packets}, {dev: "l:d", kind: packets}]\n&/' s.yaml >log.yaml
+timeout 60 "$gw" run log.yaml -q -o log.out >/dev/null
+count() { awk -F, -v what="$2" -v why="$3" 'NR > 1 && $10 == what && $9 == why { n++ } END { print n + 0 }' "$1"; }
+same "log: data that came" "$(count log.out/packets-l-s.csv data '')" 189
+same "log: data that was lost" "$(count log.out/packets-l-s.csv data loss)" 1
+same "log: the lost one" "$(awk -F, '$9 == "loss" { print $3, $6 }' log.out/packets-l-s.csv)" "10 "
+same "log: ACKs" "$(count log.out/packets-l-d.csv ack '')" \
+    "$(sqlite3 log.out/records.sqlite "select sent_pkts from link_total join link using(link) where name = 'l:d'")"
+cat >copies.yaml <<'YAML'
+schema: 1
+seed: 5
+topology: {graph: {nodes: [a, r, b], hosts: [a, b], links: [{name: x, ends: [a, r], rate: 1gbit, delay: 10us}, {name: y, ends: [r, b], rate: 100mbit, delay: 1ms, loss: 1%}]}}
+tc: ["qdisc add dev y:r root netem delay 5ms 1ms loss 2% duplicate 5% limit 30"]
+transport: {kind: tcp, cc: cubic}
+log: [{dev: "y:r", kind: packets}]
+jobs: [{name: m, traffic: flows, flows: [{from: a, to: b, bytes: 2MB}, {from: a, to: b, bytes: 2MB}]}]
+YAML
+timeout 60 "$gw" run copies.yaml -q -o copies.out >/dev/null
+read -r sent came lost < <(awk -F, 'NR > 1 { n++; c += $6 != ""; l += $9 != ""; bad += ($6 != "") == ($9 != "") }
+    END { print n - bad, c, l }' copies.out/packets-y-r.csv)
+same "log with copies: each row came or was lost" "$sent" $((came + lost))
+same "log with copies: what came" "$came" \
+    "$(sqlite3 copies.out/records.sqlite "select delivered_pkts from link_total join link using(link) where name = 'y:r'")"
+same "log with copies: what was lost" "$lost" \
+    "$(sqlite3 copies.out/records.sqlite "select sum(pkts) from link_drop join link using(link) where name = 'y:r'")"
 finish

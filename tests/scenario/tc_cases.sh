@@ -132,7 +132,7 @@ for dev in "in:a" "out:s"; do
 done
 same "copies: the copies of a second link are no rows of the first" "$sent" \
     "$(sql copies "select delivered_pkts from link_total join link using(link) where name = 'out:s'")"
-same "copies: a queue that was full is among the reasons" "$(grep -c ',queue_full$' "$log" | sed 's/[1-9].*/some/')" some
+same "copies: a queue that was full is among the reasons" "$(grep -c ',queue_full,' "$log" | sed 's/[1-9].*/some/')" some
 
 # --- training tags: bytes of the layers that a filter names, for every transport ----------------
 # Class 2 takes layers 100 to 165, no ACKs (their tags are 0); frames have headers of 4 to 10 %.
