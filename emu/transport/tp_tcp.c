@@ -273,6 +273,7 @@ struct tcp_tx {
     bool     frto, frto_new;     /* the timeout may be spurious; send new data with this ACK   */
     bool     ack_orig, ack_sacks, ack_dsack, ack_probe;        /* what this ACK told            */
     bool     ack_resent;         /* it acknowledged something that had been sent again         */
+    uint64_t ack_left_ps;        /* when the last of what it told left                         */
     struct tcp_span ack_new, ack_sacked;          /* what it was the first to acknowledge, to SACK,
                                                      of what was sent once                     */
 
@@ -693,41 +694,6 @@ static uint32_t tcp_board_split(struct tcp_tx *t, uint32_t i, uint64_t x)
     return j;
 }
 
-/* The bytes of node @i have arrived by a packet sent at @ts: did something overtake them? */
-static void tcp_board_arrived(struct gw_tx *tx, struct tcp_tx *t, uint32_t i, uint64_t ts)
-{
-    const struct gw_seq_node *n = &t->board->set.node[i];
-
-    if (n->state == TCP_SACKED)
-        return;
-    t->ack_orig |= !n->resent && n->end <= t->high_seq;
-    if (n->end > t->fack)
-        return;
-    if (!n->resent || (n->state == TCP_RESENT && ts < n->stamp_ps && ts < t->first_resent_ps)) {
-        t->reordered = true;
-        if (n->state == TCP_RESENT)
-            tx->stats.spurious++;
-    }
-}
-
-/* Joins SACKED node @i with SACKED neighbours; returns the node that is left. */
-static uint32_t tcp_board_join(struct tcp_tx *t, uint32_t i)
-{
-    struct gw_seqset *b = &t->board->set;
-    uint32_t prev = b->node[i].prev, next = b->node[i].next;
-
-    if (prev != GW_SEQ_NIL && b->node[prev].state == TCP_SACKED) {
-        b->node[prev].end = b->node[i].end;
-        gw_seqset_remove(b, i);
-        i = prev;
-    }
-    if (next != GW_SEQ_NIL && b->node[next].state == TCP_SACKED) {
-        b->node[i].end = b->node[next].end;
-        gw_seqset_remove(b, next);
-    }
-    return i;
-}
-
 static enum gw_status tcp_log_open(struct gw_tx *tx, struct tcp_tx *t, struct gw_error *err)
 {
     t->log = tx->host->resize(NULL, sizeof *t->log);
@@ -768,16 +734,63 @@ static uint64_t tcp_log_before(const struct tcp_log *g, uint64_t ts, uint64_t en
     return gw_max(at, end);
 }
 
-/* When what ends at @end was first sent, at the latest; @ts: when something behind it was. */
-static uint64_t tcp_sent_by(const struct tcp_tx *t, uint64_t end, uint64_t ts)
+/* When what begins at @start first left, at the latest; @ts: when what caused the ACK did. The pauses
+ * behind it are looked at from the last one back. */
+static uint64_t tcp_left_by(const struct tcp_tx *t, uint64_t start, uint64_t ts)
 {
     ts = gw_min(ts, t->last_sent_ps);
     if (t->log)
-        return gw_min(ts, tcp_log_when(t->log, end - 1));
-    for (uint32_t i = 0; t->mark && i < TCP_MARKS; i++)
-        if (t->mark[i].start >= end && t->mark[i].before_ps < ts)
-            ts = t->mark[i].before_ps;
+        return gw_min(ts, tcp_log_when(t->log, start));
+    for (uint32_t i = 1; t->mark && i <= TCP_MARKS; i++) {
+        const struct tcp_mark *m = &t->mark[(t->mark_next - i) % TCP_MARKS];
+
+        if (m->start <= start)
+            break;
+        ts = gw_min(ts, m->before_ps);
+    }
     return ts;
+}
+
+/* Was what ends at @end sent again by a probe, which the scoreboard does not know? */
+static bool tcp_probed(const struct tcp_tx *t, uint64_t end)
+{
+    return t->tlp_resent && t->tlp_high != GW_NEVER && end == t->tlp_high;
+}
+
+/* The bytes of node @i have arrived by a packet sent at @ts: did something overtake them? */
+static void tcp_board_arrived(struct gw_tx *tx, struct tcp_tx *t, uint32_t i, uint64_t ts)
+{
+    const struct gw_seq_node *n = &t->board->set.node[i];
+
+    if (n->state == TCP_SACKED)
+        return;
+    t->ack_left_ps = n->resent ? gw_min(n->stamp_ps, ts) : tcp_left_by(t, n->end - 1, ts);
+    t->ack_orig |= !n->resent && n->end <= t->high_seq;
+    if (n->end > t->fack)
+        return;
+    if (!n->resent || (n->state == TCP_RESENT && ts < n->stamp_ps && ts < t->first_resent_ps)) {
+        t->reordered = true;
+        if (n->state == TCP_RESENT)
+            tx->stats.spurious++;
+    }
+}
+
+/* Joins SACKED node @i with SACKED neighbours; returns the node that is left. */
+static uint32_t tcp_board_join(struct tcp_tx *t, uint32_t i)
+{
+    struct gw_seqset *b = &t->board->set;
+    uint32_t prev = b->node[i].prev, next = b->node[i].next;
+
+    if (prev != GW_SEQ_NIL && b->node[prev].state == TCP_SACKED) {
+        b->node[prev].end = b->node[i].end;
+        gw_seqset_remove(b, i);
+        i = prev;
+    }
+    if (next != GW_SEQ_NIL && b->node[next].state == TCP_SACKED) {
+        b->node[i].end = b->node[next].end;
+        gw_seqset_remove(b, next);
+    }
+    return i;
 }
 
 /* [s, e) above the scoreboard has arrived: a hole before it, if any, and it. */
@@ -788,7 +801,7 @@ static void tcp_board_extend(struct tcp_tx *t, uint64_t s, uint64_t e, uint64_t 
 
     if (s > t->top) {
         i = gw_seqset_insert(b, b->tail, t->top, s);
-        b->node[i].stamp_ps = tcp_sent_by(t, s, ts);
+        b->node[i].stamp_ps = tcp_left_by(t, s - 1, ts);
         tcp_board_queue(t, i, TCP_HOLE, t->board->queue[TCP_HOLE].tail);
     }
     i = gw_seqset_insert(b, b->tail, s, e);
@@ -833,7 +846,8 @@ static void tcp_board_sack(struct gw_tx *tx, struct tcp_tx *t, uint64_t s, uint6
         t->delivered_bytes += e - gw_max(s, t->top);
         t->ack_sacks = true;
         tcp_span_add(&t->ack_sacked, gw_max(s, t->top),
-                     t->tlp_high == e && t->tlp_resent ? e - gw_min(t->last_len, e) : e);
+                     tcp_probed(t, e) ? e - gw_min(t->last_len, e) : e);
+        t->ack_left_ps = tcp_probed(t, e) ? ts : tcp_left_by(t, e - 1, ts);
         tcp_board_extend(t, gw_max(s, t->top), e, ts);
         gw_seqset_touch(b, b->tail);
     }
@@ -860,7 +874,7 @@ static void tcp_board_advance(struct gw_tx *tx, struct tcp_tx *t, uint64_t ack, 
     uint64_t known = 0, sacked = t->sacked_bytes, was = t->una;
     uint32_t i;
 
-    t->ack_resent = t->tlp_resent && ack >= t->tlp_high;
+    t->ack_resent = tcp_probed(t, gw_min(ack, t->tlp_high));
     while ((i = b->head) != GW_SEQ_NIL && b->node[i].end <= ack) {
         tcp_board_arrived(tx, t, i, ts);
         t->ack_resent |= b->node[i].resent;
@@ -876,6 +890,9 @@ static void tcp_board_advance(struct gw_tx *tx, struct tcp_tx *t, uint64_t ack, 
 
         t->ack_orig |= !b->node[i].resent && b->node[i].state != TCP_SACKED && ack <= t->high_seq;
         t->ack_resent |= b->node[i].resent;
+        if (b->node[i].state != TCP_SACKED)
+            t->ack_left_ps = b->node[i].resent ? gw_min(b->node[i].stamp_ps, ts)
+                                               : tcp_left_by(t, ack - 1, ts);
         if (!b->node[i].resent && b->node[i].state != TCP_SACKED)
             tcp_span_add(&t->ack_new, b->node[i].start, ack);
         if (b->node[i].state == TCP_SACKED) {
@@ -886,7 +903,10 @@ static void tcp_board_advance(struct gw_tx *tx, struct tcp_tx *t, uint64_t ack, 
         }
         b->node[i].start = ack;
     }
-    tcp_span_add(&t->ack_new, gw_max(t->top, t->una), ack);
+    if (ack > gw_max(t->top, t->una)) {
+        tcp_span_add(&t->ack_new, gw_max(t->top, t->una), ack);
+        t->ack_left_ps = tcp_probed(t, ack) ? ts : tcp_left_by(t, ack - 1, ts);
+    }
     if (!(t->opts & TCP_HAS_SACK)) {               /* duplicate ACKs stood for segments */
         uint64_t drop = ack - t->una > t->mss ? ack - t->una - t->mss : 0;
 
@@ -976,13 +996,33 @@ static void tcp_rack_tail(struct gw_tx *tx, struct tcp_tx *t)
         return;
     b = &t->board->set;
     i = gw_seqset_insert(b, b->tail, t->top, end);
-    b->node[i].stamp_ps = tcp_sent_by(t, end, t->rack_ts_ps);
+    b->node[i].stamp_ps = tcp_left_by(t, end - 1, t->rack_ts_ps);
     tcp_board_queue(t, i, TCP_HOLE, t->board->queue[TCP_HOLE].tail);
     t->top = end;
 }
 
+/* Was @n, a hole or sent again, sent before the newest arrival? */
+static bool tcp_node_overtaken(const struct tcp_tx *t, const struct gw_seq_node *n)
+{
+    return n->stamp_ps < t->rack_ts_ps ||
+           (n->stamp_ps == t->rack_ts_ps && (n->state == TCP_HOLE || n->end < t->rack_end));
+}
+
+/* The reordering timer is set for the last one of @state that was overtaken; the first one was. */
+static void tcp_reo_wait(struct tcp_tx *t, enum tcp_range state, uint64_t grace)
+{
+    const struct gw_seq_node *node = t->board->set.node;
+    uint32_t first = t->board->queue[state].head, i = t->board->queue[state].tail;
+    uint64_t due;
+
+    while (i != first && !tcp_node_overtaken(t, &node[i]))
+        i = node[i].qprev;
+    due = gw_later(gw_max(node[first].stamp_ps, node[i].stamp_ps), grace + TCP_TIMER_MIN_PS);
+    t->reo_due_ps = t->reo_due_ps == GW_NEVER ? due : gw_max(t->reo_due_ps, due);
+}
+
 /* Marks what was sent before the newest arrival as lost once its time is up, in the order of
- * sending; sets the reordering timer for the rest. */
+ * sending; the reordering timer is for the rest. */
 static void tcp_rack(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
 {
     struct gw_seqset *b;
@@ -994,10 +1034,10 @@ static void tcp_rack(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
         tcp_rack_tail(tx, t);            /* may bring a scoreboard of its own                  */
     b = &t->board->set;
     while ((i = t->board->queue[TCP_HOLE].head) != GW_SEQ_NIL) {
-        if (b->node[i].stamp_ps > t->rack_ts_ps)
+        if (!tcp_node_overtaken(t, &b->node[i]))
             break;
         if (b->node[i].stamp_ps + grace > now) {
-            t->reo_due_ps = gw_later(b->node[i].stamp_ps, grace + TCP_TIMER_MIN_PS);
+            tcp_reo_wait(t, TCP_HOLE, grace);
             break;
         }
         tcp_board_unqueue(t, i);
@@ -1006,12 +1046,10 @@ static void tcp_rack(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
     while ((i = t->board->queue[TCP_RESENT].head) != GW_SEQ_NIL) {
         const struct gw_seq_node *n = &b->node[i];
 
-        if (n->stamp_ps > t->rack_ts_ps ||
-            (n->stamp_ps == t->rack_ts_ps && n->end >= t->rack_end))
+        if (!tcp_node_overtaken(t, n))
             break;
         if (n->stamp_ps + grace > now) {
-            t->reo_due_ps = gw_min(t->reo_due_ps,
-                                   gw_later(n->stamp_ps, grace + TCP_TIMER_MIN_PS));
+            tcp_reo_wait(t, TCP_RESENT, grace);
             break;
         }
         tcp_board_unqueue(t, i);
@@ -1551,6 +1589,56 @@ static bool tcp_resend(struct gw_tx *tx, struct tcp_tx *t, uint32_t n, uint64_t 
     return true;
 }
 
+/* The first pause behind una, NULL: none. */
+static const struct tcp_mark *tcp_next_pause(struct tcp_tx *t)
+{
+    uint32_t i = t->mark_una;
+
+    if (t->mark_next - i > TCP_MARKS)
+        i = t->mark_next - TCP_MARKS;
+    while (i != t->mark_next && t->mark[i % TCP_MARKS].start <= t->una)
+        i++;
+    t->mark_una = i;
+    return i != t->mark_next ? &t->mark[i % TCP_MARKS] : NULL;
+}
+
+/* When the segment at una left, to TCP_PAUSE_PS, as far as the last pauses tell. */
+static uint64_t tcp_head_sent(struct tcp_tx *t)
+{
+    uint64_t at = t->head_sent_ps;
+
+    if (GW_UNLIKELY(t->log != NULL))
+        return gw_max(at, tcp_log_when(t->log, t->una));
+    if (!t->mark)
+        return at;
+    tcp_next_pause(t);
+    if (t->mark_una && t->mark_next - t->mark_una < TCP_MARKS)
+        at = gw_max(at, t->mark[(t->mark_una - 1) % TCP_MARKS].ts_ps);
+    return at;
+}
+
+/* Of the pauses behind una, which are as many as there is room for, and one of @ps the shortest is
+ * forgotten. False: that is the new one. */
+static bool tcp_forget_pause(struct tcp_tx *t, uint64_t ps)
+{
+    uint32_t shortest = t->mark_next;
+
+    for (uint32_t i = t->mark_una; i != t->mark_next; i++) {
+        const struct tcp_mark *m = &t->mark[i % TCP_MARKS];
+
+        if (m->ts_ps - m->before_ps <= ps) {
+            ps = m->ts_ps - m->before_ps;
+            shortest = i;
+        }
+    }
+    if (shortest == t->mark_next)
+        return false;
+    t->mark_next--;
+    for (uint32_t i = shortest; i != t->mark_next; i++)
+        t->mark[i % TCP_MARKS] = t->mark[(i + 1) % TCP_MARKS];
+    return true;
+}
+
 /* A new segment leaves after a pause; the first of all is none. Out of memory it is forgotten. */
 static void tcp_note_pause(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
 {
@@ -1562,7 +1650,9 @@ static void tcp_note_pause(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
             return;
         memset(t->mark, 0, TCP_MARKS * sizeof *t->mark);
     }
-    t->mark[t->mark_next++ % TCP_MARKS] = (struct tcp_mark){ t->nxt, now, t->last_sent_ps };
+    tcp_next_pause(t);
+    if (t->mark_next - t->mark_una < TCP_MARKS || tcp_forget_pause(t, now - t->last_sent_ps))
+        t->mark[t->mark_next++ % TCP_MARKS] = (struct tcp_mark){ t->nxt, now, t->last_sent_ps };
 }
 
 static bool tcp_send_new(struct gw_tx *tx, struct tcp_tx *t, uint32_t n, uint64_t now)
@@ -1600,34 +1690,6 @@ static void tcp_idle_restart(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
     cc->cwnd_bytes = gw_max(cc->cwnd_bytes, first);
     t->used_bytes = 0;
     t->used_ps = now;
-}
-
-/* The first pause behind una, NULL: none. */
-static const struct tcp_mark *tcp_next_pause(struct tcp_tx *t)
-{
-    uint32_t i = t->mark_una;
-
-    if (t->mark_next - i > TCP_MARKS)
-        i = t->mark_next - TCP_MARKS;
-    while (i != t->mark_next && t->mark[i % TCP_MARKS].start <= t->una)
-        i++;
-    t->mark_una = i;
-    return i != t->mark_next ? &t->mark[i % TCP_MARKS] : NULL;
-}
-
-/* When the segment at una left, to TCP_PAUSE_PS, as far as the last pauses tell. */
-static uint64_t tcp_head_sent(struct tcp_tx *t)
-{
-    uint64_t at = t->head_sent_ps;
-
-    if (GW_UNLIKELY(t->log != NULL))
-        return gw_max(at, tcp_log_when(t->log, t->una));
-    if (!t->mark)
-        return at;
-    tcp_next_pause(t);
-    if (t->mark_una && t->mark_next - t->mark_una < TCP_MARKS)
-        at = gw_max(at, t->mark[(t->mark_una - 1) % TCP_MARKS].ts_ps);
-    return at;
 }
 
 /* Should a super-segment that the windows keep short wait for more window? Only if the ACK that
@@ -2247,23 +2309,6 @@ static inline void tcp_ack_basics(struct tcp_tx *t, const struct tcp_hdr *h, boo
     }
 }
 
-/* When what begins at @start first left, at the latest; @ts: when what caused the ACK did. The pauses
- * behind it are looked at from the last one back. */
-static uint64_t tcp_left_by(const struct tcp_tx *t, uint64_t start, uint64_t ts)
-{
-    ts = gw_min(ts, t->last_sent_ps);
-    if (t->log)
-        return gw_min(ts, tcp_log_when(t->log, start));
-    for (uint32_t i = 1; t->mark && i <= TCP_MARKS; i++) {
-        const struct tcp_mark *m = &t->mark[(t->mark_next - i) % TCP_MARKS];
-
-        if (m->start <= start)
-            break;
-        ts = gw_min(ts, m->before_ps);
-    }
-    return ts;
-}
-
 /* The samples of an ACK (tcp_clean_rtx_queue()): what was sent once counts, the oldest of it for the
  * timeout, the newest for the least; else the echo of a timestamp in its milliseconds. Returns the
  * newest one, 0: there is none. */
@@ -2294,28 +2339,30 @@ static void tcp_ack_slow(struct gw_tx *tx, struct tcp_tx *t, struct gw_pkt *p, u
 {
     const struct tcp_hdr *h = tcp_hdr(p);
     uint64_t ack = h->seq, ts = h->ts_ps, delivered = t->delivered_bytes, lost = t->lost_total;
-    uint64_t flight = tcp_in_flight(t), was = t->una, gain, rtt = 0;
+    uint64_t flight = tcp_in_flight(t), was = t->una, gain, rtt = 0, left;
     bool advanced = ack > was;
     struct gw_cc_ack a;
 
     if (ack > t->nxt)
         return;
-    t->ack_new.start = t->ack_sacked.start = GW_NEVER;
+    t->ack_new.start = t->ack_sacked.start = t->ack_left_ps = GW_NEVER;
     t->ack_orig = t->ack_sacks = t->ack_dsack = t->ack_probe = false;
     if (!t->reo_keep)
         t->reo_steps = 1;
     if (advanced)
         tcp_board_advance(tx, t, ack, ts);
+    left = t->ack_left_ps;
     tcp_read_sack(tx, t, p, advanced);
+    left = gw_min(left != GW_NEVER ? left : t->ack_left_ps, ts);
     gain = t->delivered_bytes - delivered;
     if (gain) {
         if (ts > t->rack_ts_ps || (ts == t->rack_ts_ps && ack > t->rack_end)) {
             const struct tcp_ext *x = h->blocks && !advanced ? tx->host->ext_get(tx->net, p) : NULL;
 
             t->rack_ts_ps = ts;
-            t->rack_rtt_ps = now - ts;
             t->rack_end = x ? x->block[0][1] : ack;
         }
+        t->rack_rtt_ps = now - left;               /* of what it acknowledged last, SACKs before */
         rtt = tcp_ack_rtt(t, h, advanced, now);
     }
     tcp_ack_basics(t, h, advanced, now);
@@ -2578,28 +2625,33 @@ static bool tcp_wait_tick(struct tcp_tx *t, uint64_t now)
     return *due > now;
 }
 
+/* True: a timer was due. One that was moved since it was set does nothing: what waits for more window
+ * goes on waiting. */
+static bool tcp_timers(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
+{
+    if (t->phase == TCP_SYN_SENT && t->rto_due_ps <= now)
+        tcp_syn_timeout(tx, t, now);
+    else if (t->phase != TCP_OPEN || t->una == t->nxt)
+        return false;
+    else if (t->reo_due_ps <= now)
+        tcp_reo_fire(tx, t, now);
+    else if (t->tlp_due_ps <= now)
+        tcp_probe(tx, t, now);
+    else if (t->rto_due_ps <= now)
+        tcp_timeout(tx, t, now);
+    else
+        return false;
+    return true;
+}
+
 static void tcp_tx_fire(void *owner, uint64_t now)
 {
     struct gw_tx *tx = owner;
     struct tcp_tx *t = tx->priv;
 
     t->armed_ps = GW_NEVER;
-    if (tcp_wait_tick(t, now)) {
-        tcp_arm(tx, t);
-        return;
-    }
-    if (t->phase == TCP_SYN_SENT && t->rto_due_ps <= now) {
-        tcp_syn_timeout(tx, t, now);
-    } else if (t->phase == TCP_OPEN && t->una < t->nxt) {
-        if (t->reo_due_ps <= now) {
-            tcp_reo_fire(tx, t, now);
-        } else if (t->tlp_due_ps <= now) {
-            tcp_probe(tx, t, now);
-        } else if (t->rto_due_ps <= now) {
-            tcp_timeout(tx, t, now);
-        }
-    }
-    tcp_output(tx, t, now);
+    if (!tcp_wait_tick(t, now) && tcp_timers(tx, t, now))
+        tcp_output(tx, t, now);
     tcp_arm(tx, t);
 }
 
@@ -3142,8 +3194,11 @@ static bool tcp_rx_hold(struct tcp_rx *r, uint64_t now)
         r->dup_count++;
         return false;
     }
-    if (!r->held++)
+    if (!r->held++) {
         r->held_due_ps = gw_later(now, wait + TCP_HELD_SLACK_PS);
+        if (r->due_ps > now)                       /* an older delay's timer still runs         */
+            r->held_due_ps = gw_min(r->held_due_ps, r->due_ps);
+    }
     return true;
 }
 
@@ -3220,7 +3275,7 @@ static void tcp_rx_slow(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, ui
     }
     if (fin)
         r->fin = h->seq + h->len;
-    if (h->seq <= r->nxt)
+    if (h->seq <= r->nxt && end >= r->acked)             /* what is all old is not looked at   */
         r->ts_recent_ps = h->ts_ps;
     if (r->nxt > r->fin && r->again_ps == GW_NEVER && !r->closed)
         r->again_ps = gw_later(now, TCP_RTO_FIRST_PS);
