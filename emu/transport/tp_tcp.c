@@ -17,11 +17,14 @@
  *
  * How it counts: positions are 64-bit stream offsets; the wire has their low 32 bits above an
  * initial number made from the flow. The FIN is one byte of that space behind the stream. Windows
- * are bytes. In order and without loss no list is touched. A data packet carries the picosecond at
+ * are bytes, in which a short last segment counts as a whole one where they grow. In order and
+ * without loss no list is touched. A data packet carries the picosecond at
  * which it left and its ACK brings that back: RFC 7323's echo with an exact clock, of the segment
  * that caused the ACK; the header written for captures has the kernel's milliseconds and its rule
- * (the last segment in order). Retransmissions are thus never ambiguous. The ACK is the data
- * packet turned round.
+ * (the last segment in order). Retransmissions are thus never ambiguous. When other segments left
+ * follows from the pauses of the sender, of which it remembers the longest: round trips are of the
+ * oldest segment that an ACK is for, those of repairs in milliseconds. The ACK is the data packet
+ * turned round.
  *
  * The receiver has a prompt reader. Its window is half of its buffer, which starts at 128 KiB and
  * is sized anew once a round trip for what came in it and as much growth again; while the window
@@ -38,8 +41,9 @@
  *
  * Left out: data in both directions, Nagle (senders of messages switch it off), urgent data, zero
  * windows, RST, interrupts that wait for more frames, merging by routers, super-packets of more than
- * 255 segments, and the loss of the final ACK of a closed flow, which is repeated a few times and then
- * given up.
+ * 255 segments, the growth of the delay of ACKs behind a pause, the ACK that Linux sends before a FIN of
+ * its own, and the loss of the final ACK of a closed flow, which is repeated a few times and then given
+ * up.
  */
 #include <gradwire/plugin.h>
 #include <gradwire/alg/segments.h>

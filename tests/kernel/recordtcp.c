@@ -412,10 +412,21 @@ static double deviation(const double *v, unsigned n)
     return n > 1 ? sqrt(sum / (n - 1)) : 0;
 }
 
+/* V, or V*N where the same comes N times. */
 static void print_values(const double *v, unsigned n)
 {
-    for (unsigned i = 0; i < n; i++)
-        printf("%s%.6g", i ? " " : "", v[i]);
+    char text[32], was[32] = "";
+    unsigned times = 0;
+
+    for (unsigned i = 0; i <= n; i++) {
+        snprintf(text, sizeof text, "%.5g", i < n ? v[i] : -1);
+        if (i && strcmp(text, was)) {
+            printf(times > 1 ? "%s%s*%u" : "%s%s", i > times ? " " : "", was, times);
+            times = 0;
+        }
+        strcpy(was, text);
+        times++;
+    }
 }
 
 /* netem keeps what it has sent and dropped; the queue is sampled as the grid's own rows were. */
