@@ -386,7 +386,7 @@ static void roce_output(struct gw_tx *tx, struct roce_tx *t, uint64_t now)
                 break;
             }
         }
-        if (now < t->pace_ps) {
+        if (now < t->pace_ps && tx->cc.pacing_bps) {
             tx->host->timer_set(tx->net, &t->pace, t->pace_ps);
             break;
         }
@@ -617,7 +617,7 @@ static void roce_timed_out(struct gw_tx *tx, struct roce_tx *t, uint64_t now)
     } else {
         roce_go_to(t, t->una);
     }
-    t->due_ps = gw_later(now, roce_timeout(tx, t));
+    t->due_ps = gw_later(gw_max(now, t->pace_ps), roce_timeout(tx, t));   /* not while it waits */
 }
 
 static void roce_fire(void *owner, uint64_t now)

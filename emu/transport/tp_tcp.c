@@ -743,8 +743,11 @@ static uint64_t tcp_log_before(const struct tcp_log *g, uint64_t ts, uint64_t en
 static uint64_t tcp_left_by(const struct tcp_tx *t, uint64_t start, uint64_t ts)
 {
     ts = gw_min(ts, t->last_sent_ps);
-    if (t->log)
-        return gw_min(ts, tcp_log_when(t->log, start));
+    if (t->log) {
+        uint64_t when = tcp_log_when(t->log, start);
+
+        return when ? gw_min(ts, when) : ts;
+    }
     for (uint32_t i = 1; t->mark && i <= TCP_MARKS; i++) {
         const struct tcp_mark *m = &t->mark[(t->mark_next - i) % TCP_MARKS];
 

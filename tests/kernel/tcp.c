@@ -90,6 +90,8 @@ struct job {
     unsigned seed;
     unsigned part;                       /* share: 0 the first third, 1 the whole                 */
     pid_t    pid;
+    bool     ended;
+    int      status;
     unsigned at;                         /* number of its directory                               */
     double   first[FLOWS_MAX];           /* share: bytes after the first third                    */
 };
@@ -808,7 +810,7 @@ static unsigned seed_before_first(const struct cell *c)
 static void run_all(void)
 {
     struct job *job = NULL;
-    unsigned jobs = 0, next = 0, running = 0, before;
+    unsigned jobs = 0, next = 0, taken = 0, running = 0, before;
 
     for (unsigned i = 0; i < g.cells; i++) {
         struct cell *c = &g.cell[i];
@@ -821,7 +823,7 @@ static void run_all(void)
             jobs++;
         }
     }
-    while (next < jobs || running) {
+    while (taken < jobs) {                          /* in the order of seeds: see medians_apart() */
         int status;
         pid_t pid;
 
@@ -834,12 +836,21 @@ static void run_all(void)
         for (unsigned i = 0; i < next; i++)
             if (job[i].pid == pid) {
                 job[i].pid = 0;
+                job[i].ended = true;
+                job[i].status = status;
                 running--;
-                if (finish(&job[i], status)) {
-                    start(&job[i]);
-                    running++;
-                }
             }
+        while (taken < next && job[taken].ended) {
+            struct job *j = &job[taken];
+
+            if (!finish(j, j->status)) {
+                taken++;
+                continue;
+            }
+            j->ended = false;
+            start(j);
+            running++;
+        }
         if (isatty(2))
             fprintf(stderr, "\r%u of %u ", next, jobs);
     }
