@@ -10,12 +10,15 @@
  * halves the window, five in a row make it the least one.
  *
  * The paper's target counts hops by TTL; here it is at least 1.25 round trips of the idle path, for
- * a host knows that path. Left out: the end host's window and its delay (hosts take no time).
+ * a host knows that path. A window below one packet is paced by a round trip of at most eight such
+ * targets: what is longer was no fabric's, or the echo of an earlier try's timestamp, and at 1/0.001 of it
+ * no packet would go for hours. Left out: the end host's window and its delay (hosts take no time).
  */
 #include <gradwire/plugin.h>
 
 #define SWIFT_RETX_RESET 5u
 #define SWIFT_WINDOW_MIN 0.001
+#define SWIFT_PACE_TARGETS 8u
 #define SWIFT_WINDOW_MAX 1e9
 
 struct swift_conf {
@@ -43,6 +46,8 @@ static double swift_sqrt(double x)
 
 static void swift_set(struct gw_cc *cc, struct swift_priv *s)
 {
+    uint64_t rtt = s->rtt_ps ? s->rtt_ps : GW_PS_PER_US;
+
     if (s->window < SWIFT_WINDOW_MIN)
         s->window = SWIFT_WINDOW_MIN;
     if (s->window > SWIFT_WINDOW_MAX)
@@ -52,9 +57,11 @@ static void swift_set(struct gw_cc *cc, struct swift_priv *s)
         cc->cwnd_bytes = (uint64_t)(s->window * cc->mss_bytes);
         return;
     }
+    if (rtt > SWIFT_PACE_TARGETS * s->base_ps)
+        rtt = SWIFT_PACE_TARGETS * s->base_ps;
     cc->cwnd_bytes = cc->mss_bytes;
     cc->pacing_bps = (uint64_t)(s->window * cc->mss_bytes * 8 * (double)GW_PS_PER_S /
-                                (double)(s->rtt_ps ? s->rtt_ps : GW_PS_PER_US)) + 1;
+                                (double)rtt) + 1;
 }
 
 static void swift_init(struct gw_cc *cc, uint64_t now_ps)

@@ -23,7 +23,7 @@ who=('kind: bounded-loss, share: 100%')
 for t in $("$gw" list transport --json | awk -F'"' '$2 == "name" { name = $4 } /"reliable": true/ { print name }'); do
     more=
     [[ $t == tcp ]] && more=', retries: 0, syn_retries: 0'
-    if "$gw" help transport "$t" | grep -q '^  cc:'; then
+    if grep -q '^  cc:' < <("$gw" help transport "$t"); then
         for c in $("$gw" list cc --json | awk -F'"' '$2 == "name" { print $4 }'); do
             "$gw" check try.yaml --set "transport={kind: $t, cc: $c$more}" >/dev/null 2>&1 &&
                 who+=("kind: $t, cc: $c$more")
