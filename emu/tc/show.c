@@ -705,12 +705,16 @@ bool gw_tc_keep(struct gw_tree *t, void (*put)(void *ctx, const struct gw_tc_kep
 
 enum gw_status gw_tree_keep(struct gw_tree *t, const struct gw_tc_kept *k, struct gw_error *err)
 {
-    struct gw_tc_kept *more = realloc(t->kept, (t->kept_count + 1) * sizeof *more), *to;
+    uint32_t n = t->kept_count;
+    struct gw_tc_kept *to;
 
-    if (!more)
-        return gw_fail(err, GW_NOMEM, "%s: out of memory for what tc printed", t->conf.dev);
-    t->kept = more;
-    to = &more[t->kept_count];
+    if (!(n & (n - 1))) {                           /* full at powers of two                   */
+        to = realloc(t->kept, (n ? 2 * (size_t)n : 1) * sizeof *to);
+        if (!to)
+            return gw_fail(err, GW_NOMEM, "%s: out of memory for what tc printed", t->conf.dev);
+        t->kept = to;
+    }
+    to = &t->kept[n];
     *to = *k;
     to->object = !strcmp(k->object, "class") ? "class" :
                  !strcmp(k->object, "filter") ? "filter" : "qdisc";
