@@ -145,13 +145,18 @@ struct tcp_sent {
     bool     app_limited;
 };
 
+/* Entries in the order of leaving. */
+struct tcp_ring {
+    uint32_t head, count, cap;   /* cap: a power of two, or 0                                  */
+    void    *entry;
+};
+
 /* Delivery rates, after Linux's tcp_rate.c; kept only for who asks for samples. */
 struct tcp_rate {
     uint64_t delivered_ps, first_ps;
     uint64_t app_limited_bytes;  /* samples count as limited until so much is delivered; 0: no  */
     uint64_t written_bytes;      /* end of the stream as last seen                              */
-    uint32_t head, count, cap;   /* ring of cap (a power of two) in the order of leaving        */
-    struct tcp_sent *sent;
+    struct tcp_ring sent;        /* of struct tcp_sent                                         */
 };
 
 /* Sockets' buffers between two borders: the unsent part of the stream is cut into buffers that end
@@ -180,8 +185,7 @@ struct tcp_left {
 
 /* When all that is out was first sent. Super-packets are few: their flows know it exactly. */
 struct tcp_log {
-    uint32_t head, count, cap;   /* ring of cap (a power of two), times ascend                 */
-    struct tcp_left *left;
+    struct tcp_ring left;        /* of struct tcp_left, times ascend                           */
 };
 
 /* What is known of [una, top). Flows that have not lost anything share an empty one. */
@@ -698,24 +702,58 @@ static uint32_t tcp_board_split(struct tcp_tx *t, uint32_t i, uint64_t x)
     return j;
 }
 
-static enum gw_status tcp_log_open(struct gw_tx *tx, struct tcp_tx *t, struct gw_error *err)
+/* Zeroed memory that only some flows need; NULL with a sentence. */
+static void *tcp_extra(const struct gw_host *host, size_t bytes, uint32_t flow, struct gw_error *err)
 {
-    t->log = tx->host->resize(NULL, sizeof *t->log);
-    if (!t->log)
-        return gw_fail(err, GW_NOMEM, "out of memory for flow %u", tx->flow);
-    memset(t->log, 0, sizeof *t->log);
-    return GW_OK;
+    void *p = host->alloc(bytes);
+
+    if (!p)
+        gw_fail(err, GW_NOMEM, "out of memory for flow %u", flow);
+    return p;
+}
+
+static bool tcp_ring_grow(const struct gw_host *host, struct tcp_ring *r, size_t entry_bytes)
+{
+    uint32_t cap = r->cap ? 2 * r->cap : 16;
+    char *v = host->resize(r->entry, cap * entry_bytes);
+
+    if (!v && !r->cap)
+        return false;
+    if (!v) {
+        r->head++;
+        r->count--;
+        return true;
+    }
+    if (r->cap) {                                  /* the wrapped part goes behind the rest     */
+        r->head &= r->cap - 1;
+        memcpy(v + r->cap * entry_bytes, v, r->head * entry_bytes);
+    }
+    r->cap = cap;
+    r->entry = v;
+    return true;
+}
+
+/* Room for one more; out of memory the oldest is forgotten, and false if there is none. */
+static inline bool tcp_ring_room(const struct gw_host *host, struct tcp_ring *r, size_t entry_bytes)
+{
+    return GW_LIKELY(r->count < r->cap) || tcp_ring_grow(host, r, entry_bytes);
+}
+
+static inline void tcp_ring_drop(struct tcp_ring *r)
+{
+    r->head++;
+    r->count--;
 }
 
 static struct tcp_left *tcp_log_entry(const struct tcp_log *g, uint32_t i)
 {
-    return &g->left[(g->head + i) & (g->cap - 1)];
+    return &((struct tcp_left *)g->left.entry)[(g->left.head + i) & (g->left.cap - 1)];
 }
 
 /* When the byte at @at was first sent; 0: that is forgotten. */
 static uint64_t tcp_log_when(const struct tcp_log *g, uint64_t at)
 {
-    uint32_t low = 0, high = g->count;
+    uint32_t low = 0, high = g->left.count;
 
     while (low < high) {
         uint32_t mid = (low + high) / 2;
@@ -733,7 +771,7 @@ static uint64_t tcp_log_before(const struct tcp_log *g, uint64_t ts, uint64_t en
 {
     uint64_t at = end;
 
-    for (uint32_t i = g->count; i-- && tcp_log_entry(g, i)->ts_ps >= ts;)
+    for (uint32_t i = g->left.count; i-- && tcp_log_entry(g, i)->ts_ps >= ts;)
         at = tcp_log_entry(g, i)->start;
     return gw_max(at, end);
 }
@@ -1068,41 +1106,9 @@ static void tcp_rack(struct gw_tx *tx, struct tcp_tx *t, uint64_t now)
 
 /* ---- the sender: delivery rates ------------------------------------------------------------- */
 
-static enum gw_status tcp_rate_open(struct gw_tx *tx, struct tcp_tx *t, struct gw_error *err)
-{
-    t->rate = tx->host->resize(NULL, sizeof *t->rate);
-    if (!t->rate)
-        return gw_fail(err, GW_NOMEM, "out of memory for flow %u", tx->flow);
-    memset(t->rate, 0, sizeof *t->rate);
-    return GW_OK;
-}
-
 static struct tcp_sent *tcp_rate_at(const struct tcp_rate *r, uint32_t i)
 {
-    return &r->sent[(r->head + i) & (r->cap - 1)];
-}
-
-/* Room for one more; out of memory the oldest is forgotten. */
-static bool tcp_rate_room(struct gw_tx *tx, struct tcp_rate *r)
-{
-    struct tcp_sent *v;
-
-    if (r->count < r->cap)
-        return true;
-    v = tx->host->resize(r->sent, 2 * (r->cap ? r->cap : 16) * sizeof *v);
-    if (!v && !r->cap)
-        return false;
-    if (!v) {
-        r->head++;
-        r->count--;
-        return true;
-    }
-    if (r->cap)                                    /* the wrapped part goes behind the rest     */
-        memcpy(v + r->cap, v, (r->head & (r->cap - 1)) * sizeof *v);
-    r->head &= r->cap ? r->cap - 1 : 0;
-    r->cap = 2 * (r->cap ? r->cap : 16);
-    r->sent = v;
-    return true;
+    return &((struct tcp_sent *)r->sent.entry)[(r->sent.head + i) & (r->sent.cap - 1)];
 }
 
 /* A segment leaves now. */
@@ -1117,11 +1123,11 @@ static void tcp_rate_sent(struct gw_tx *tx, struct tcp_tx *t, uint32_t bytes, ui
         return;
     if (t->nxt == t->una)
         r->first_ps = r->delivered_ps = now;
-    if (r->count && tcp_rate_at(r, r->count - 1)->ts_ps == now)
-        r->count--;
-    if (!tcp_rate_room(tx, r))
+    if (r->sent.count && tcp_rate_at(r, r->sent.count - 1)->ts_ps == now)
+        r->sent.count--;
+    if (!tcp_ring_room(tx->host, &r->sent, sizeof(struct tcp_sent)))
         return;
-    *tcp_rate_at(r, r->count++) = (struct tcp_sent){
+    *tcp_rate_at(r, r->sent.count++) = (struct tcp_sent){
         .ts_ps = now, .delivered_bytes = t->delivered_bytes, .delivered_ps = r->delivered_ps,
         .first_ps = r->first_ps, .app_limited = r->app_limited_bytes != 0,
     };
@@ -1129,7 +1135,7 @@ static void tcp_rate_sent(struct gw_tx *tx, struct tcp_tx *t, uint32_t bytes, ui
 
 static const struct tcp_sent *tcp_rate_find(const struct tcp_rate *r, uint64_t ts)
 {
-    uint32_t low = 0, high = r->count;
+    uint32_t low = 0, high = r->sent.count;
 
     while (low < high) {
         uint32_t mid = (low + high) / 2;
@@ -1139,7 +1145,7 @@ static const struct tcp_sent *tcp_rate_find(const struct tcp_rate *r, uint64_t t
         else
             high = mid;
     }
-    return low < r->count && tcp_rate_at(r, low)->ts_ps == ts ? tcp_rate_at(r, low) : NULL;
+    return low < r->sent.count && tcp_rate_at(r, low)->ts_ps == ts ? tcp_rate_at(r, low) : NULL;
 }
 
 /* The kernel's clock of rates. */
@@ -1175,10 +1181,8 @@ static void tcp_rate_acked(struct tcp_tx *t, struct gw_cc_ack *a, uint64_t ts, u
             a->rate_bps = gw_mul_div((t->delivered_bytes - s->delivered_bytes) * 8, GW_PS_PER_S,
                                      a->sample_ps);
     }
-    while (r->count && tcp_rate_at(r, 0)->ts_ps < t->head_sent_ps) {
-        r->head++;
-        r->count--;
-    }
+    while (r->sent.count && tcp_rate_at(r, 0)->ts_ps < t->head_sent_ps)
+        tcp_ring_drop(&r->sent);
 }
 
 /* More was written: if nothing was waiting, what leaves next was held back by the application. */
@@ -1385,30 +1389,14 @@ static inline void tcp_validate(struct gw_tx *tx, struct tcp_tx *t, bool limited
 static void tcp_log_note(struct gw_tx *tx, const struct tcp_tx *t, uint64_t now)
 {
     struct tcp_log *g = t->log;
-    struct tcp_left *v;
 
-    if (g->count && tcp_log_entry(g, g->count - 1)->ts_ps == now)
+    if (g->left.count && tcp_log_entry(g, g->left.count - 1)->ts_ps == now)
         return;
-    while (g->count > 1 && tcp_log_entry(g, 1)->start <= t->una) {
-        g->head++;
-        g->count--;
-    }
-    if (g->count == g->cap) {
-        v = tx->host->resize(g->left, 2 * (g->cap ? g->cap : 16) * sizeof *v);
-        if (!v && !g->cap)
-            return;
-        if (!v) {
-            g->head++;
-            g->count--;
-        } else {
-            if (g->cap)                            /* the wrapped part goes behind the rest     */
-                memcpy(v + g->cap, v, (g->head & (g->cap - 1)) * sizeof *v);
-            g->head &= g->cap ? g->cap - 1 : 0;
-            g->cap = 2 * (g->cap ? g->cap : 16);
-            g->left = v;
-        }
-    }
-    *tcp_log_entry(g, g->count++) = (struct tcp_left){ t->nxt, now };
+    while (g->left.count > 1 && tcp_log_entry(g, 1)->start <= t->una)
+        tcp_ring_drop(&g->left);
+    if (!tcp_ring_room(tx->host, &g->left, sizeof(struct tcp_left)))
+        return;
+    *tcp_log_entry(g, g->left.count++) = (struct tcp_left){ t->nxt, now };
 }
 
 /* @p carries more than a segment: it is pushed, and its length is that of all their frames
@@ -2715,9 +2703,9 @@ static enum gw_status tcp_tx_init(struct gw_tx *tx, uint64_t now, struct gw_erro
     cc->initial_window = t->conf->initial_window;
     cc->cwnd_bytes = (uint64_t)t->mss * t->conf->initial_window;
     cc->ssthresh_bytes = UINT64_MAX;
-    if (cc->ops->samples && tcp_rate_open(tx, t, err) != GW_OK)
+    if (cc->ops->samples && !(t->rate = tcp_extra(tx->host, sizeof *t->rate, tx->flow, err)))
         return err->code;
-    if (t->conf->offload && tcp_log_open(tx, t, err) != GW_OK)
+    if (t->conf->offload && !(t->log = tcp_extra(tx->host, sizeof *t->log, tx->flow, err)))
         return err->code;
     if (cc->ops->init)
         cc->ops->init(cc, now);
@@ -2737,11 +2725,11 @@ static void tcp_tx_fini(struct gw_tx *tx)
     if (t->mark)
         tx->host->release(t->mark);
     if (t->log) {
-        tx->host->release(t->log->left);
+        tx->host->release(t->log->left.entry);
         tx->host->release(t->log);
     }
     if (t->rate) {
-        tx->host->release(t->rate->sent);
+        tx->host->release(t->rate->sent.entry);
         tx->host->release(t->rate);
     }
 }
@@ -3393,13 +3381,16 @@ static void tcp_gro_merge(struct tcp_gro *g, const struct gw_pkt *p)
     g->first.seg_count = 2;                        /* or more: nobody asks any longer           */
 }
 
+static uint64_t tcp_gro_age(const struct tcp_rx *r, uint64_t now)
+{
+    return now / (r->conf->tick_ps ? r->conf->tick_ps : GW_PS_PER_MS);
+}
+
 /* A poll ends with each instant; what is held may wait for the next ones, but not beyond its tick
  * (napi_complete_done()). */
 static void tcp_gro_wait(struct gw_rx *rx, struct tcp_rx *r, uint64_t now)
 {
-    uint64_t tick = r->conf->tick_ps ? r->conf->tick_ps : GW_PS_PER_MS;
-
-    if (r->conf->gro_flush_ps && r->gro->age != now / tick) {
+    if (r->conf->gro_flush_ps && r->gro->age != tcp_gro_age(r, now)) {
         tcp_gro_flush(rx, r, now);
     } else {
         r->gro->due_ps = gw_later(now, gw_max(r->conf->gro_flush_ps, 1));
@@ -3410,7 +3401,6 @@ static void tcp_gro_wait(struct gw_rx *rx, struct tcp_rx *r, uint64_t now)
 /* A packet comes from the network: merged, held, or given to TCP (tcp_gro_receive()). */
 static void tcp_gro_receive(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p, uint64_t now)
 {
-    uint64_t tick = r->conf->tick_ps ? r->conf->tick_ps : GW_PS_PER_MS;
     struct tcp_gro *g = r->gro;
 
     if (g->held && tcp_gro_fits(g, p)) {
@@ -3429,7 +3419,7 @@ static void tcp_gro_receive(struct gw_rx *rx, struct tcp_rx *r, struct gw_pkt *p
             g->first = *p;
             g->first.ext = GW_NONE;
             g->held = true;
-            g->age = now / tick;
+            g->age = tcp_gro_age(r, now);
             rx->host->pkt_free(rx->net, p);
         }
     }
@@ -3475,15 +3465,6 @@ static void tcp_rx_packet(struct gw_rx *rx, struct gw_pkt *p, uint64_t now)
     rx->host->rx_deliver(rx, total, now);
 }
 
-static enum gw_status tcp_gro_open(struct gw_rx *rx, struct tcp_rx *r, struct gw_error *err)
-{
-    r->gro = rx->host->resize(NULL, sizeof *r->gro);
-    if (!r->gro)
-        return gw_fail(err, GW_NOMEM, "out of memory for flow %u", rx->flow);
-    *r->gro = (struct tcp_gro){ .due_ps = GW_NEVER };
-    return GW_OK;
-}
-
 static enum gw_status tcp_rx_init(struct gw_rx *rx, uint64_t now, struct gw_error *err)
 {
     struct tcp_rx *r = rx->priv;
@@ -3508,7 +3489,13 @@ static enum gw_status tcp_rx_init(struct gw_rx *rx, uint64_t now, struct gw_erro
     r->timer.fire = tcp_rx_fire;
     r->timer.owner = rx;
     r->timer.comp = rx->comp;
-    return r->conf->gro ? tcp_gro_open(rx, r, err) : GW_OK;
+    if (!r->conf->gro)
+        return GW_OK;
+    r->gro = tcp_extra(rx->host, sizeof *r->gro, rx->flow, err);
+    if (!r->gro)
+        return err->code;
+    r->gro->due_ps = GW_NEVER;
+    return GW_OK;
 }
 
 static void tcp_rx_fini(struct gw_rx *rx)
