@@ -1263,28 +1263,22 @@ void net_host_functions(struct gw_host *h)
 
 /* ---- transports --------------------------------------------------------------------------- */
 
-static uint32_t count_option(const struct gw_entry *e, const void *conf, const char *name)
+/* Where the option stands in the configuration that was read; NULL: the plugin has none so named. */
+static const void *option_at(const struct net_transport *tp, const char *name)
 {
-    for (uint32_t i = 0; i < e->plugin->param_count; i++)
-        if (!strcmp(e->plugin->params[i].name, name))
-            return *(const uint32_t *)((const char *)conf + e->plugin->params[i].offset);
-    return 1;
+    const struct gw_plugin *p = tp->entry->plugin;
+
+    for (uint32_t i = 0; i < p->param_count; i++)
+        if (!strcmp(p->params[i].name, name))
+            return (const char *)tp->conf + p->params[i].offset;
+    return NULL;
 }
 
-static uint64_t time_option(const struct gw_entry *e, const void *conf, const char *name)
+static bool switched_on(const struct net_transport *tp, const char *name)
 {
-    for (uint32_t i = 0; i < e->plugin->param_count; i++)
-        if (!strcmp(e->plugin->params[i].name, name))
-            return *(const uint64_t *)((const char *)conf + e->plugin->params[i].offset);
-    return 0;
-}
+    const bool *on = option_at(tp, name);
 
-static bool switched_on(const struct gw_entry *e, const void *conf, const char *name)
-{
-    for (uint32_t i = 0; i < e->plugin->param_count; i++)
-        if (!strcmp(e->plugin->params[i].name, name))
-            return *(const bool *)((const char *)conf + e->plugin->params[i].offset);
-    return false;
+    return on && *on;
 }
 
 /* Both the transport's rows and its congestion control's are read from one map: each skips the
@@ -1392,6 +1386,8 @@ static enum gw_status transport_check(const struct net *n, const struct net_tran
 struct net_transport *net_add_transport(struct net *n, struct gw_value *v, struct gw_error *err)
 {
     struct net_transport *tp = calloc(1, sizeof *tp);
+    const uint32_t *streams;
+    const uint64_t *flush_ps;
     struct gw_value *kind = gw_value_get(v, "kind");
     char where[256] = "transport", what[300];
 
@@ -1416,14 +1412,15 @@ struct net_transport *net_add_transport(struct net *n, struct gw_value *v, struc
     }
     if (transport_cc(n, tp, v, where, err) != GW_OK || read_conf(tp, v, what, err) != GW_OK)
         return NULL;
-    tp->streams = tp->ops->level == GW_TP_PACKET ? count_option(tp->entry, tp->conf, "streams") : 1;
+    streams = option_at(tp, "streams");
+    tp->streams = tp->ops->level == GW_TP_PACKET && streams ? *streams : 1;
     if (tp->streams < 1 || tp->streams > 64) {
         gw_fail(err, GW_PARAM, "%s: streams = %u: 1 to 64 are allowed", where, tp->streams);
         return NULL;
     }
-    tp->supers = tp->ops->segment && switched_on(tp->entry, tp->conf, "offload");
-    tp->merges_instants = switched_on(tp->entry, tp->conf, "gro") &&
-                          !time_option(tp->entry, tp->conf, "gro_flush_timeout");
+    tp->supers = tp->ops->segment && switched_on(tp, "offload");
+    flush_ps = option_at(tp, "gro_flush_timeout");
+    tp->merges_instants = switched_on(tp, "gro") && !(flush_ps && *flush_ps);
     n->supers |= tp->supers;
     if (tp->ops->ext_bytes > n->ext_bytes)
         n->ext_bytes = tp->ops->ext_bytes;

@@ -837,7 +837,6 @@ static void htb_set_quantum(struct htb *h, struct htb_class *cl, const struct ht
     uint64_t quantum = cl->rate.rate_bytes_s / h->r2q;
 
     cl->warn = 0;
-
     if (c->quantum) {
         quantum = c->quantum;
     } else if (quantum < HTB_QUANTUM_MIN) {

@@ -282,11 +282,7 @@ static void fw_describe(const struct gw_pkt *p, struct gw_pkt_facts *f)
 {
     const struct fw_hdr *h = (const struct fw_hdr *)(const void *)p->tp;
 
-    f->what = p->flags & GW_PKT_REVERSE ? GW_WHAT_ACK : GW_WHAT_DATA;
-    if (f->what == GW_WHAT_DATA) {
-        f->number = h->number;
-        f->bytes = h->len;
-    }
+    gw_pkt_numbered(f, !(p->flags & GW_PKT_REVERSE), h->number, h->len);
 }
 
 static uint64_t fw_wire_bytes(const void *conf, uint64_t payload, uint32_t mtu_bytes,

@@ -210,8 +210,7 @@ static void ndp_returned(struct gw_tx *tx, struct ndp_tx *t, const struct ndp_hd
 {
     uint64_t number = gw_pw_number(t->win.una, h->number);
 
-    if (number < t->win.una || number >= t->win.nxt ||
-        gw_pw_at(&t->win, number)->sent_ps != h->stamp_ps || !gw_pw_lose(&t->win, number))
+    if (!gw_pw_sent_at(&t->win, number, h->stamp_ps) || !gw_pw_lose(&t->win, number))
         return;
     t->progress_ps = now;
     if (!t->win.out_pkts && !t->credit && t->due <= t->pulls)
@@ -246,8 +245,7 @@ static void ndp_tx_packet(struct gw_tx *tx, struct gw_pkt *p, uint64_t now)
         tx->stats.acks_in++;
         if (h->kind == NDP_ACK)
             gw_pw_ack(&t->win, number);
-        else if (number >= t->win.una && number < t->win.nxt &&
-                 gw_pw_at(&t->win, number)->sent_ps == h->stamp_ps) {
+        else if (gw_pw_sent_at(&t->win, number, h->stamp_ps)) {
             gw_pw_lose(&t->win, number);
             t->due = gw_max(t->due, t->pulls) + 1;
         }
@@ -489,11 +487,7 @@ static void ndp_describe(const struct gw_pkt *p, struct gw_pkt_facts *f)
 {
     const struct ndp_hdr *h = (const struct ndp_hdr *)(const void *)p->tp;
 
-    f->what = h->kind == NDP_DATA ? GW_WHAT_DATA : GW_WHAT_ACK;
-    if (h->kind == NDP_DATA) {
-        f->number = h->number;
-        f->bytes = h->len;
-    }
+    gw_pkt_numbered(f, h->kind == NDP_DATA, h->number, h->len);
 }
 
 static uint64_t ndp_wire_bytes(const void *conf, uint64_t payload, uint32_t mtu_bytes,

@@ -233,8 +233,7 @@ static void uec_tx_room(struct gw_tx *tx, uint64_t now)
 /* Packet @number, sent at @stamp_ps, has lost its payload. */
 static void uec_nacked(struct uec_tx *t, uint64_t number, uint64_t stamp_ps, uint64_t now)
 {
-    if (number >= t->win.una && number < t->win.nxt &&
-        gw_pw_at(&t->win, number)->sent_ps == stamp_ps && gw_pw_lose(&t->win, number))
+    if (gw_pw_sent_at(&t->win, number, stamp_ps) && gw_pw_lose(&t->win, number))
         uec_trimmed(t, gw_pw_at(&t->win, number)->len, now);
 }
 
@@ -445,11 +444,7 @@ static void uec_describe(const struct gw_pkt *p, struct gw_pkt_facts *f)
 {
     const struct uec_hdr *h = (const struct uec_hdr *)(const void *)p->tp;
 
-    f->what = h->kind == UEC_DATA ? GW_WHAT_DATA : GW_WHAT_ACK;
-    if (h->kind == UEC_DATA) {
-        f->number = h->number;
-        f->bytes = h->len;
-    }
+    gw_pkt_numbered(f, h->kind == UEC_DATA, h->number, h->len);
 }
 
 static uint64_t uec_wire_bytes(const void *conf, uint64_t payload, uint32_t mtu_bytes,

@@ -226,6 +226,17 @@ struct gw_pkt_facts {
                                     is sent; UINT64_MAX: the transport counts bytes            */
 };
 
+/* For describe() of who numbers packets: data, or an answer of any kind. */
+static inline void gw_pkt_numbered(struct gw_pkt_facts *f, bool data, uint64_t number,
+                                   uint32_t bytes)
+{
+    f->what = data ? GW_WHAT_DATA : GW_WHAT_ACK;
+    if (data) {
+        f->number = number;
+        f->bytes = bytes;
+    }
+}
+
 /* ---- ops ---------------------------------------------------------------------------------- */
 
 struct gw_transport_ops {

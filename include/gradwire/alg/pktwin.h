@@ -110,6 +110,12 @@ static inline bool gw_pw_lose(struct gw_pw_tx *w, uint64_t number)
     return true;
 }
 
+/* Is @number in the window, and was it sent last at @stamp_ps? An answer to an earlier try is not. */
+static inline bool gw_pw_sent_at(const struct gw_pw_tx *w, uint64_t number, uint64_t stamp_ps)
+{
+    return number >= w->una && number < w->nxt && gw_pw_at(w, number)->sent_ps == stamp_ps;
+}
+
 static inline void gw_pw_unlist(struct gw_pw_tx *w, uint64_t number)
 {
     struct gw_pw_pkt *k = gw_pw_at(w, number);
