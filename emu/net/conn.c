@@ -462,7 +462,7 @@ static void conn_fini(struct net_conn *c)
     c->tp->ops->rx_fini(&c->rx);
 }
 
-/* Captures may show late packets of a flow that is over. */
+/* Captures and packet logs may show late packets of a flow that is over. */
 static void conn_keep(struct net *n, struct net_conn *c)
 {
     if (n->kept_cap < n->conn_cap) {
@@ -1213,10 +1213,8 @@ static void timer_stop(void *net, struct gw_timer *t)
     gw_engine_timer_stop(((struct net *)net)->engine, t);
 }
 
-bool net_pkt_facts(struct net *n, const struct gw_pkt *p, struct gw_pkt_facts *facts)
+bool net_pkt_facts(const struct net_conn *c, const struct gw_pkt *p, struct gw_pkt_facts *facts)
 {
-    const struct net_conn *c = p->flags & GW_PKT_FRAME ? NULL : n->conn[p->flow];
-
     *facts = (struct gw_pkt_facts){ .number = UINT64_MAX };
     if (c && c->tp->ops->describe)
         c->tp->ops->describe(p, facts);
@@ -1225,7 +1223,9 @@ bool net_pkt_facts(struct net *n, const struct gw_pkt *p, struct gw_pkt_facts *f
 
 static bool pkt_facts(void *net, const struct gw_pkt *p, struct gw_pkt_facts *facts)
 {
-    return net_pkt_facts(net, p, facts);
+    const struct net *n = net;
+
+    return net_pkt_facts(p->flags & GW_PKT_FRAME ? NULL : n->conn[p->flow], p, facts);
 }
 
 static void trace(struct gw_tx *tx, const char *line, uint64_t now_ps)

@@ -465,7 +465,7 @@ static enum gw_status write_traces(struct net *n, struct gw_error *err)
     return GW_OK;
 }
 
-/* Why the frame was lost, as in the records; empty: it was not. */
+/* Why the packet was lost, as in the records; empty: it was not. */
 static const char *lost_key(uint8_t why)
 {
     static const char *const key[] = {

@@ -421,10 +421,10 @@ void net_refuse(struct net *n, struct net_port *o, struct gw_pkt *p, enum gw_dro
                 uint64_t now_ps);
 uint64_t net_nic_room(struct gw_tx *tx, uint64_t now_ps);
 void net_port_timer_init(struct net_port *o);
-/* A copy of a test frame that is on a logged link gets a row of its own. */
+/* A copy of what is on a logged link gets a row of its own. */
 void net_log_copy(struct net *n, const struct gw_pkt *p, struct gw_pkt *copy);
-/* What the transport of @p says of it; false: nothing. */
-bool net_pkt_facts(struct net *n, const struct gw_pkt *p, struct gw_pkt_facts *facts);
+/* What the transport of @c, which may be NULL, says of its packet @p; false: nothing. */
+bool net_pkt_facts(const struct net_conn *c, const struct gw_pkt *p, struct gw_pkt_facts *facts);
 
 /* conn.c */
 /* Keeps @p, which may be NULL, until net_chunks_free(); returns it, NULL (and @p is freed): out of
@@ -441,7 +441,7 @@ struct net_transport *net_add_transport(struct net *n, struct gw_value *v, struc
 /* Can flows of @tp take the path? The sentence names the link with the smallest MTU. */
 enum gw_status net_transport_fits(const struct net *n, const struct net_transport *tp,
                                   const uint32_t *path, uint32_t len, struct gw_error *err);
-/* Whose packet it is, even if that flow is over and captures show its packets; NULL: not known. */
+/* Whose packet it is, even if that flow is over and captures or logs show its packets; NULL: not known. */
 const struct net_conn *net_conn_shown(const struct net *n, const struct gw_pkt *p);
 void net_host_receive(struct net *n, struct gw_pkt *p, uint64_t now_ps);
 /* Starts the transfer of @m between the nodes of its ranks. */

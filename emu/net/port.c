@@ -137,12 +137,27 @@ static void log_identity(struct net *n, const struct gw_pkt *p, struct net_log_r
         r->seq = p->tp[0];
         return;
     }
-    c = n->conn[p->flow];
+    c = net_conn_shown(n, p);
     r->job = c ? c->job : GW_NONE;
     r->flow = p->flow;
-    net_pkt_facts(n, p, &f);
+    net_pkt_facts(c, p, &f);
     r->seq = f.number != UINT64_MAX ? f.number : f.offset;
     r->what = f.what ? f.what : NET_LOG_OTHER;
+}
+
+static bool log_room(struct net_log *l)
+{
+    uint64_t cap = l->cap ? l->cap * 2 : 1024;
+    struct net_log_row *r;
+
+    if (l->count < l->cap)
+        return true;
+    r = realloc(l->row, cap * sizeof *r);
+    if (!r)
+        return false;
+    l->row = r;
+    l->cap = cap;
+    return true;
 }
 
 static void log_add(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_t sent_ps)
@@ -153,18 +168,8 @@ static void log_add(struct net *n, struct net_port *o, struct gw_pkt *p, uint64_
     if (gw_pkt_is_pause(p))
         return;
     log_forget(n, p);
-    if (l->count == l->cap) {
-        uint64_t cap = l->cap ? l->cap * 2 : 1024;
-
-        r = realloc(l->row, cap * sizeof *r);
-        if (!r) {
-            net_fail(n, GW_NOMEM, "out of memory in the packet log; log fewer packets");
-            return;
-        }
-        l->row = r;
-        l->cap = cap;
-    }
-    if (!log_set_place(n, p, (uint64_t)(o->id + 1) << LOG_PORT_SHIFT | l->count)) {
+    if (!log_room(l) ||
+        !log_set_place(n, p, (uint64_t)(o->id + 1) << LOG_PORT_SHIFT | l->count)) {
         net_fail(n, GW_NOMEM, "out of memory in the packet log; log fewer packets");
         return;
     }

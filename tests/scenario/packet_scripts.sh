@@ -119,6 +119,18 @@ same "log: data that was lost" "$(count log.out/packets-l-s.csv data loss)" 1
 same "log: the lost one" "$(awk -F, '$9 == "loss" { print $3, $6 }' log.out/packets-l-s.csv)" "10 "
 same "log: ACKs" "$(count log.out/packets-l-d.csv ack '')" \
     "$(sqlite3 log.out/records.sqlite "select sent_pkts from link_total join link using(link) where name = 'l:d'")"
+cat >late.yaml <<'YAML'
+schema: 1
+seed: 2
+topology: {graph: {nodes: [a, r, b], hosts: [a, b], links: [{name: x, ends: [a, r], rate: 1gbit, delay: 10us}, {name: y, ends: [r, b], rate: 100mbit, delay: 1ms}]}}
+tc: ["qdisc add dev x:a root netem delay 5ms 4ms duplicate 50%"]
+transport: {kind: rocev2, cc: none}
+log: [{dev: "y:r", kind: packets}]
+jobs: [{name: m, traffic: flows, flows: [{from: a, to: b, bytes: 20kB}, {from: a, to: b, bytes: 20kB, start: 100ms}]}]
+YAML
+timeout 60 "$gw" run late.yaml -q -o late.out >/dev/null
+same "log: packets of a flow that is over have its job and say what they are" \
+    "$(awk -F, 'NR > 1 { print $1, $10 }' late.out/packets-y-r.csv | sort -u)" "0 data"
 cat >copies.yaml <<'YAML'
 schema: 1
 seed: 5
