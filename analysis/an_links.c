@@ -25,8 +25,7 @@ static const struct source sources[] = {
     { "totals", "SELECT 1 FROM link_total LIMIT 1",
       "SELECT l.link, l.name, l.direction, l.rate_bps, t.sent_bytes + t.fluid_bytes,"
       " t.wire_bytes + t.fluid_bytes, t.mean_wait_ps, t.max_wait_ps, t.queue_max_bytes,"
-      " t.queue_max_pkts, (SELECT ifnull(sum(pkts), 0) FROM link_drop d WHERE d.link = l.link"
-      " AND reason <> 'returned'),"
+      " t.queue_max_pkts, (SELECT ifnull(sum(pkts), 0) FROM link_drop d WHERE d.link = l.link),"
       " t.marked_pkts, t.mean_held_ps FROM link l JOIN link_total t USING(link)" },
     { "samples", "SELECT 1 FROM link_sample LIMIT 1",
       "SELECT l.link, l.name, l.direction, l.rate_bps, ifnull(sum(s.sent_bytes), 0),"

@@ -255,7 +255,7 @@ static bool links_quantity(struct sqlite3 *db, const char *name, double *value)
         { "utilisation", OF_LINK("CASE WHEN rate_bps > 0 THEN (wire_bytes + fluid_bytes) * 8.0 /"
                                  " (rate_bps * (" GW_SQL_DURATION_PS " / 1e12)) END") },
         { "drops", OF_LINK("ifnull((SELECT sum(pkts) FROM link_drop"
-                           " WHERE link_drop.link = link.link AND reason <> 'returned'), 0)") },
+                           " WHERE link_drop.link = link.link), 0)") },
 #undef OF_LINK
     };
     static const char reason[] = "SELECT ifnull((SELECT pkts FROM link_drop WHERE link_drop.link ="
@@ -283,8 +283,7 @@ static bool plain_quantity(struct sqlite3 *db, const char *name, double *value)
         { "packets.hops", "SELECT ifnull(sum(delivered_pkts), 0) FROM link_total" },
         { "packets.delivered", "SELECT ifnull(sum(delivered_pkts), 0) FROM link_total JOIN link"
                                " USING(link) JOIN node ON node = to_node WHERE is_host" },
-        { "packets.dropped", "SELECT ifnull(sum(pkts), 0) FROM link_drop"
-                             " WHERE reason <> 'returned'" },
+        { "packets.dropped", "SELECT ifnull(sum(pkts), 0) FROM link_drop" },
         { "packets.marked", "SELECT ifnull(sum(marked_pkts), 0) FROM link_total" },
         { "drops.queue", "SELECT ifnull(sum(pkts), 0) FROM link_drop WHERE reason IN"
                          " ('queue_full', 'aqm', 'flow_limit', 'too_big', 'shared_buffer')" },

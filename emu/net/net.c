@@ -606,7 +606,7 @@ static void take_samples(void *owner, uint64_t now_ps)
         marks = port_marks(o);
         sent = o->sent_bytes - (o->mode == PORT_ARITHMETIC ? s.queue_bytes : 0);
         for (int k = 0; k < GW_DROP_COUNT; k++)
-            drops += k == GW_DROP_RETURNED ? 0 : o->drops[k];
+            drops += o->drops[k];
         s.sent_bytes = sent - o->sample_bytes;
         s.drops = drops - o->sample_drops;
         s.marked_pkts = marks - o->sample_marks;
@@ -740,15 +740,15 @@ static void record_tc(void *ctx, const struct gw_tc_kept *k)
                         k->handle, k->parent, k->forms, k->text });
 }
 
-/* Packets that the device was given: all but those that its channel lost were sent, dropped, or
- * are still there. */
+/* Packets that the device was given: all but those that its channel lost were sent, dropped, sent
+ * back, or are still there. */
 static uint64_t arrived(const struct net_port *o, uint64_t sent_pkts, uint64_t waiting)
 {
     uint64_t drops = 0;
 
     for (int i = 0; i < GW_DROP_COUNT; i++)
         drops += o->drops[i];
-    return sent_pkts + waiting + drops - o->lost_pkts;
+    return sent_pkts + waiting + drops + o->returned_pkts - o->lost_pkts;
 }
 
 static uint64_t held_ns(const struct net_port *o)

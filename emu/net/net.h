@@ -118,6 +118,7 @@ struct __attribute__((aligned(64))) net_port {
     /* other books */
     uint64_t cut_bytes;           /* framing of the further frames of super-packets              */
     uint64_t lost_pkts;           /* by the channel; in drops too                               */
+    uint64_t returned_pkts;       /* went back to their senders: no drops                       */
     uint64_t lost_bytes;
     uint64_t duplicated_pkts, fluid_bytes;
     uint64_t drops[GW_DROP_COUNT];

@@ -236,7 +236,7 @@ void net_refuse(struct net *n, struct net_port *o, struct gw_pkt *p, enum gw_dro
         net_drop(n, o, p, why);
         return;
     }
-    o->drops[why]++;
+    o->returned_pkts++;
     if (GW_UNLIKELY(n->logs))
         log_lost(n, p, why);
     p->src = p->dst;
